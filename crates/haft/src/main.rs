@@ -1,0 +1,2 @@
+//! Haft.
+fn main() {}
