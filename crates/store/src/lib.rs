@@ -7,12 +7,17 @@
 
 #![deny(missing_docs)]
 
+mod limits;
+mod sqlite;
+
 use std::{fmt, pin::Pin, sync::Arc};
 
 use async_trait::async_trait;
 use futures::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+pub use sqlite::SqliteStore;
 
 /// Names a conversation: a UUID version 7 in text, so that names sort by age.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -85,7 +90,7 @@ pub struct ConversationRecord {
     pub extra: Map<String, Value>,
 }
 
-/// Names an artifact by the hash of its bytes, so that the same picture is kept once.
+/// Names an artifact by the hash of its media type and bytes, so that the same picture is kept once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ArtifactId(pub String);
@@ -130,13 +135,19 @@ pub enum StoreError {
         /// The holder's own word.
         owner: String,
     },
-    /// The lease was lost to somebody else, or has run out.
+    /// The lease was given back, or somebody else took it after it had run out.
     #[error("the lease on conversation {0} is no longer ours")]
     LeaseLost(ConversationId),
+    /// There is one of that name already.
+    #[error("conversation {0} exists already")]
+    Exists(ConversationId),
+    /// The store was closed while its events were followed.
+    #[error("the store was closed")]
+    Closed,
     /// There is none of that name.
     #[error("no {what} `{name}`")]
     NotFound {
-        /// Conversation or artifact.
+        /// Conversation, event or artifact.
         what: &'static str,
         /// Its name.
         name: String,
@@ -183,23 +194,30 @@ pub trait Store: Send + Sync {
     async fn set_title(&self, id: &ConversationId, title: &str) -> Result<()>;
 
     /// Appends events if the conversation stands at `expected` and the lease is the current one; returns where it stands then.
-    /// All of the events or none.
+    /// All of the events or none. When the returned future is dropped before its end, the events may have been appended or not.
+    ///
+    /// A lease that has run out and that nobody else has taken since is still good: a machine that slept goes on.
     async fn append(&self, lease: &Lease, expected: Sequence, events: Vec<NewEvent>) -> Result<Sequence>;
 
     /// Up to `limit` events after `after`.
     async fn read(&self, id: &ConversationId, after: Sequence, limit: usize) -> Result<Vec<StoredEvent>>;
 
-    /// All events after `after`, first those that are there, then those to come.
+    /// Creates the conversation `new` with the first `upto` events of `from` as its own (SPEC H7); its `last_sequence` becomes
+    /// `upto`. Nobody's lease is needed: what has been appended never changes.
+    async fn fork(&self, from: &ConversationId, upto: Sequence, new: ConversationRecord) -> Result<()>;
+
+    /// All events after `after`, first those that are there, then those to come, whoever appends them. The stream ends only after an
+    /// error; following again from the last event that came goes on where it stopped.
     async fn follow(&self, id: &ConversationId, after: Sequence) -> Result<Follow>;
 
-    /// Keeps bytes; the same bytes again get the same name.
+    /// Keeps bytes; the same bytes of the same media type again get the same name.
     async fn put_artifact(&self, artifact: Artifact) -> Result<ArtifactId>;
 
     /// The bytes.
     async fn artifact(&self, id: &ArtifactId) -> Result<Artifact>;
 
-    /// Takes the right to append, for `ttl` from now unless renewed. Refused with [`StoreError::Held`] while somebody else, alive,
-    /// has it.
+    /// Takes the right to append, for `ttl` from now unless renewed. Refused with [`StoreError::Held`] while somebody alive has it,
+    /// the same owner too: two runs of one process must not write the same conversation either.
     async fn acquire(&self, id: &ConversationId, owner: &str, ttl: std::time::Duration) -> Result<Lease>;
 
     /// Extends the lease to `ttl` from now.

@@ -1,0 +1,248 @@
+//! The one thread that writes.
+//!
+//! Writes that wait at the same time share a transaction, so that many conversations cost one wait for the disk. Each stands in a
+//! savepoint of its own: one that is refused takes nothing with it. Nobody gets an answer before the transaction is on the disk.
+
+use std::{
+    path::{Path, PathBuf},
+    vec,
+};
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::fault::Fault;
+use crate::{Result, StoreError, limits};
+
+pub(super) struct Writer {
+    queue: mpsc::Sender<Box<dyn Job>>,
+    path: PathBuf,
+}
+
+impl Writer {
+    /// The thread lives as long as the writer.
+    pub(super) fn start(connection: Connection, path: PathBuf) -> Result<Writer> {
+        let (queue, jobs) = mpsc::channel(limits::WRITE_QUEUE);
+        let database = path.clone();
+        std::thread::Builder::new()
+            .name("haft-store".to_owned())
+            .spawn(move || serve(&connection, jobs, &database))
+            .map_err(|error| Fault::Io("starting the writer's thread", error).at(&path))?;
+        Ok(Writer { queue, path })
+    }
+
+    /// Runs `work` in a transaction and answers when it is on the disk. `committed` runs then on the writer's thread, even when
+    /// the caller has gone away.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault> + Send + 'static,
+        committed: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        let job = Write { work: Some(work), outcome: None, committed, answer };
+        self.queue.send(Box::new(job)).await.map_err(|_| self.stopped())?;
+        match answered.await {
+            Ok(outcome) => outcome.map_err(|fault| fault.at(&self.path)),
+            Err(_) => Err(self.stopped()),
+        }
+    }
+
+    fn stopped(&self) -> StoreError {
+        Fault::Other("The writer has stopped. This is a mistake in Haft; start it again.".to_owned())
+            .at(&self.path)
+    }
+}
+
+/// A write on its way through the thread, its types erased.
+trait Job: Send {
+    /// Does the work; false if it is to be undone.
+    fn work(&mut self, connection: &Connection) -> bool;
+
+    /// Tells the caller what came of it, given how the transaction ended.
+    fn finish(self: Box<Self>, transaction: std::result::Result<(), Fault>);
+}
+
+struct Write<W, T, C> {
+    work: Option<W>,
+    outcome: Option<std::result::Result<T, Fault>>,
+    committed: C,
+    answer: oneshot::Sender<std::result::Result<T, Fault>>,
+}
+
+impl<W, T, C> Job for Write<W, T, C>
+where
+    W: FnOnce(&Connection) -> std::result::Result<T, Fault> + Send,
+    T: Send,
+    C: FnOnce(&T) + Send,
+{
+    fn work(&mut self, connection: &Connection) -> bool {
+        self.outcome = self.work.take().map(|work| work(connection));
+        matches!(self.outcome, Some(Ok(_)))
+    }
+
+    fn finish(self: Box<Self>, transaction: std::result::Result<(), Fault>) {
+        let outcome = match (transaction, self.outcome) {
+            (Ok(()), Some(Ok(value))) => {
+                (self.committed)(&value);
+                Ok(value)
+            }
+            // A refusal is about what the file held, and that has not changed whatever became of the others.
+            (_, Some(Err(fault))) => Err(fault),
+            (Err(fault), _) => Err(fault),
+            (Ok(()), None) => {
+                Err(Fault::Other("A write was left out. This is a mistake in Haft.".to_owned()))
+            }
+        };
+        // The caller may have gone away; what it asked for is done all the same.
+        let _ = self.answer.send(outcome);
+    }
+}
+
+fn serve(connection: &Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, path: &Path) {
+    let mut batch = Vec::with_capacity(limits::WRITE_BATCH);
+    loop {
+        // `blocking_recv` waits for the first; the rest of the queue comes along without waiting.
+        let Some(first) = jobs.blocking_recv() else { return };
+        batch.push(first);
+        while batch.len() < limits::WRITE_BATCH
+            && let Ok(next) = jobs.try_recv()
+        {
+            batch.push(next);
+        }
+        let mut waiting = std::mem::take(&mut batch).into_iter();
+        while waiting.len() > 0 {
+            transact(connection, &mut waiting, path);
+        }
+    }
+}
+
+/// Takes at least one job out of `waiting`, and all of them unless the transaction breaks on the way.
+fn transact(connection: &Connection, waiting: &mut vec::IntoIter<Box<dyn Job>>, path: &Path) {
+    let mut taken = Vec::with_capacity(waiting.len());
+    match attempt(connection, waiting, &mut taken) {
+        Ok(()) => taken.into_iter().for_each(|job| job.finish(Ok(()))),
+        Err(error) => {
+            if !connection.is_autocommit()
+                && let Err(error) = connection.execute_batch("ROLLBACK")
+            {
+                tracing::error!(path = %path.display(), %error, "a broken transaction could not be rolled back");
+            }
+            if taken.is_empty() {
+                // Not even the beginning worked; the first in line is told, so that the line gets shorter.
+                taken.extend(waiting.next());
+            }
+            let words = Fault::from(error).words();
+            for job in taken {
+                job.finish(Err(Fault::Other(words.clone())));
+            }
+        }
+    }
+}
+
+fn attempt(
+    connection: &Connection,
+    waiting: &mut vec::IntoIter<Box<dyn Job>>,
+    taken: &mut Vec<Box<dyn Job>>,
+) -> rusqlite::Result<()> {
+    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    for mut job in waiting {
+        connection.prepare_cached("SAVEPOINT job")?.execute([])?;
+        let keep = job.work(connection);
+        taken.push(job);
+        if !keep {
+            // Fails when a full disk made SQLite give up the whole transaction; then nothing of it may be acknowledged.
+            connection.prepare_cached("ROLLBACK TO job")?.execute([])?;
+        }
+        connection.prepare_cached("RELEASE job")?.execute([])?;
+    }
+    connection.prepare_cached("COMMIT")?.execute([])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use rusqlite::Connection;
+
+    use super::*;
+
+    fn insert(number: i64) -> impl FnOnce(&Connection) -> std::result::Result<(), Fault> {
+        move |connection| {
+            connection.execute("INSERT INTO kept VALUES (?1, randomblob(3000))", [number])?;
+            Ok(())
+        }
+    }
+
+    fn job<W>(work: W) -> (Box<dyn Job>, oneshot::Receiver<std::result::Result<(), Fault>>)
+    where
+        W: FnOnce(&Connection) -> std::result::Result<(), Fault> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        (Box::new(Write { work: Some(work), outcome: None, committed: |(): &()| (), answer }), answered)
+    }
+
+    fn told(answers: Vec<oneshot::Receiver<std::result::Result<(), Fault>>>) -> Vec<bool> {
+        answers.into_iter().map(|mut answer| answer.try_recv().unwrap().is_ok()).collect()
+    }
+
+    fn numbers(connection: &Connection) -> Vec<i64> {
+        let mut statement = connection.prepare("SELECT number FROM kept ORDER BY number").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(std::result::Result::unwrap).collect()
+    }
+
+    fn run(connection: &Connection, jobs: Vec<Box<dyn Job>>) {
+        let mut waiting = jobs.into_iter();
+        while waiting.len() > 0 {
+            transact(connection, &mut waiting, Path::new("test.db"));
+        }
+    }
+
+    #[test]
+    fn a_refused_write_takes_nothing_with_it() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE kept (number INTEGER, filler BLOB)").unwrap();
+        let (one, first) = job(insert(1));
+        let (two, second) = job(|connection| {
+            insert(2)(connection)?;
+            Err(StoreError::NotFound { what: "thing", name: "x".to_owned() }.into())
+        });
+        let (three, third) = job(insert(3));
+        run(&connection, vec![one, two, three]);
+        assert_eq!(told(vec![first, second, third]), [true, false, true]);
+        assert_eq!(numbers(&connection), [1, 3]);
+    }
+
+    #[test]
+    fn a_full_disk_in_mid_batch_acknowledges_only_what_is_kept() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch("CREATE TABLE kept (number INTEGER, filler BLOB); PRAGMA max_page_count = 12")
+            .unwrap();
+        let (jobs, answers): (Vec<_>, Vec<_>) = (0..40).map(|number| job(insert(number))).unzip();
+        run(&connection, jobs);
+        let told = told(answers);
+        let acknowledged: Vec<i64> = (0..40).filter(|number| told[*number as usize]).collect();
+        assert_eq!(numbers(&connection), acknowledged);
+        assert!(acknowledged.len() < 40, "the disk was meant to be full");
+        connection.execute_batch("PRAGMA max_page_count = 1000").unwrap();
+        let (after, answer) = job(insert(99));
+        run(&connection, vec![after]);
+        assert_eq!(self::told(vec![answer]), [true]);
+    }
+
+    #[test]
+    fn a_transaction_that_sqlite_gave_up_acknowledges_none_of_its_writes() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE kept (number INTEGER, filler BLOB)").unwrap();
+        let (one, first) = job(insert(1));
+        let (two, second) = job(|connection| {
+            // What SQLite does by itself on some errors.
+            connection.execute_batch("ROLLBACK")?;
+            Err(Fault::Other("lost".to_owned()))
+        });
+        let (three, third) = job(insert(3));
+        run(&connection, vec![one, two, three]);
+        assert_eq!(told(vec![first, second, third]), [false, false, true]);
+        assert_eq!(numbers(&connection), [3]);
+    }
+}
