@@ -11,5 +11,10 @@
 
 pub mod clock;
 mod environment;
+pub mod process;
 
 pub use environment::Environment;
+pub use process::{
+    CapturedOutput, Exit, Finished, OutputMode, Process, ProcessInfo, ProcessSpec, ProcessStderr, ProcessStdin,
+    ProcessStdout, RunBounds, RunEnd, SpawnError, StderrMode, StdinMode, Supervisor,
+};
