@@ -9,12 +9,29 @@
     reason = "this crate is the door that the other crates are kept from going around"
 )]
 
+mod beneath;
+pub mod changes;
 pub mod clock;
 mod environment;
+mod limits;
+pub mod paths;
 pub mod process;
+pub mod text;
 
-pub use environment::Environment;
-pub use process::{
-    CapturedOutput, Exit, Finished, OutputMode, Process, ProcessInfo, ProcessSpec, ProcessStderr, ProcessStdin,
-    ProcessStdout, RunBounds, RunEnd, SpawnError, StderrMode, StdinMode, Supervisor,
+pub use changes::{
+    Before, Captured, Change, ChangeError, ChangeKind, ChangeObserver, ChangeSet, Changes, Committed,
+    FileChange, Fingerprint, Note, Planned, Recovery,
 };
+pub use environment::Environment;
+pub use paths::{PathError, PathState, ResolvedPath, Workdir};
+pub use process::{
+    CapturedOutput, Exit, Finished, OutputMode, Process, ProcessInfo, ProcessSpec, ProcessStderr,
+    ProcessStdin, ProcessStdout, RunBounds, RunEnd, SpawnError, StderrMode, StdinMode, Supervisor,
+};
+pub use text::{EncodeError, Encoding, LineEnding, NotText, TextFile};
+
+/// Ends this process at once, without unwinding. What it started ends with it: every guard sees its pipe close.
+#[expect(clippy::exit, reason = "the one place where a process may end without unwinding")]
+pub fn end_now(code: u8) -> ! {
+    std::process::exit(i32::from(code))
+}
