@@ -149,8 +149,9 @@ pub enum Effort {
     High,
 }
 
-/// Tokens of one answer, as the provider counted them.
+/// Tokens of one answer, as the provider counted them; 0 where it did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Usage {
     /// Input that was neither read from nor written to a cache.
     pub input_tokens: u64,
@@ -246,6 +247,9 @@ pub enum ModelError {
         /// The provider's words.
         message: String,
     },
+    /// The model's name or a provider's address is not right. Says what to write instead.
+    #[error("{0}")]
+    Settings(String),
     /// A script is used up or does not fit, a recording does not match.
     #[error("{0}")]
     Script(String),
@@ -279,6 +283,17 @@ pub struct Prices {
     pub cache_write: f64,
     /// Output.
     pub output: f64,
+}
+
+impl Prices {
+    /// What an answer costs, in US dollars.
+    pub fn of(&self, usage: &Usage) -> f64 {
+        let millions = |tokens: u64| tokens as f64 / 1e6;
+        millions(usage.input_tokens) * self.input
+            + millions(usage.cache_read_tokens) * self.cache_read
+            + millions(usage.cache_write_tokens) * self.cache_write
+            + millions(usage.output_tokens) * self.output
+    }
 }
 
 /// A language model.
