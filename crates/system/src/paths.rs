@@ -87,9 +87,7 @@ pub enum PathError {
         given: String,
     },
     /// Leads out of the working directory and every other allowed place.
-    #[error(
-        "`{given}` leads to `{leads_to}`, which is outside the working directory `{root}`{also}. {advice}"
-    )]
+    #[error("`{given}` {}outside the working directory `{root}`{also}. {advice}", whither(given, leads_to))]
     Outside {
         /// As the caller wrote it.
         given: String,
@@ -173,6 +171,10 @@ pub enum PathError {
         /// Why.
         why: String,
     },
+}
+
+fn whither(given: &str, leads_to: &str) -> String {
+    if given == leads_to { "is ".to_owned() } else { format!("leads to `{leads_to}`, which is ") }
 }
 
 impl From<PathError> for ToolError {

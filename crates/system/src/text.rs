@@ -184,7 +184,9 @@ fn binary() -> NotText {
 
 fn not_utf8(at: usize) -> NotText {
     not_text(
-        format!("it is not valid UTF-8 (first at byte {at}) and no other encoding could be recognised"),
+        format!(
+            "it is not valid UTF-8 (the first wrong byte is at offset {at}) and no other encoding could be recognised"
+        ),
         None,
     )
 }
@@ -244,12 +246,12 @@ fn utf8_sequences(bytes: &[u8]) -> (usize, usize) {
     })
 }
 
-/// Western text in windows-1252 is mostly ASCII, its other letters stand alone between ASCII letters (`Müller`, `déjà`), and it has
-/// no control characters. Text in Cyrillic, Greek or East Asian encodings has them in rows and would come out as nonsense.
+/// Western text in windows-1252 is mostly ASCII, its other letters hardly ever come three in a row (`Müller`, `größte`), and it has no
+/// control characters. Text in Cyrillic, Greek or East Asian encodings has them in long rows and would come out as nonsense.
 fn plausible_latin1(bytes: &[u8]) -> bool {
     let high = |byte: Option<&u8>| byte.is_some_and(|byte| *byte >= 0x80);
     let mut count = 0usize;
-    let mut beside_another = 0usize;
+    let mut in_a_row = 0usize;
     for (index, byte) in bytes.iter().enumerate() {
         match byte {
             // Not assigned in windows-1252.
@@ -258,12 +260,12 @@ fn plausible_latin1(bytes: &[u8]) -> bool {
             0x80.. => {
                 count += 1;
                 let before = index.checked_sub(1).and_then(|before| bytes.get(before));
-                beside_another += usize::from(high(before) || high(bytes.get(index + 1)));
+                in_a_row += usize::from(high(before) && high(bytes.get(index + 1)));
             }
             _ => {}
         }
     }
-    count * 4 <= bytes.len() && beside_another * 4 <= count
+    count * 4 <= bytes.len() && in_a_row * 20 <= count
 }
 
 /// What the first bytes of a file show, for files that are not text.
