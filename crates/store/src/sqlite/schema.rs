@@ -56,7 +56,12 @@ fn make_private(path: &Path) -> Result<(), Fault> {
     }
     let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     match made {
-        Ok(_) => Ok(()),
+        Ok(file) => {
+            // Left open for good: closing any descriptor of a file ends all locks that this process has on it (POSIX), those of a
+            // store that another thread opened a moment ago too.
+            std::mem::forget(file);
+            Ok(())
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let mode = fs::metadata(path)
                 .map_err(|error| Fault::Io("looking at the file", error))?
