@@ -4,7 +4,7 @@ use tokio::{io::AsyncReadExt, net::unix::pipe, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CapturedOutput, Exit, ProcessSpec, SpawnError, Supervisor,
+    CapturedOutput, Exit, Process, ProcessSpec, SpawnError, Supervisor,
     capture::Capture,
     limits::{CHUNK, DRAINED_CHUNKS},
 };
@@ -58,33 +58,50 @@ impl Supervisor {
         cancel: &CancellationToken,
         on_output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Finished, SpawnError> {
+        Ok(self.spawn(spec).await?.run_to_end(bounds, cancel, on_output).await)
+    }
+}
+
+impl Process {
+    /// What [`Supervisor::run`] does, for a process that is started already. Time counts from this call. Outputs that were
+    /// taken are not read, and a stdin that was not taken is closed.
+    pub async fn run_to_end(
+        mut self,
+        bounds: RunBounds,
+        cancel: &CancellationToken,
+        on_output: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> Finished {
         let begin = Instant::now();
-        let mut process = self.spawn(spec).await?;
-        drop(process.take_stdin());
-        let mut stdout = Stream::new(process.take_stdout(), bounds.capture_bytes);
-        let mut stderr = Stream::new(process.take_stderr(), bounds.capture_bytes);
+        drop(self.take_stdin());
+        let mut stdout = Stream::new(self.take_stdout(), bounds.capture_bytes);
+        let mut stderr = Stream::new(self.take_stderr(), bounds.capture_bytes);
         let deadline = bounds.time.map(|time| begin + time);
         let mut end = RunEnd::Exited;
         let ended = loop {
             let running = end == RunEnd::Exited;
             tokio::select! {
                 biased;
-                ended = process.end_of_tree() => break ended,
+                ended = self.end_of_tree() => break ended,
                 () = cancel.cancelled(), if running => {
                     end = RunEnd::Cancelled;
-                    process.start_termination();
+                    self.start_termination();
                 }
                 () = until(deadline), if running => {
                     end = RunEnd::TimedOut;
-                    process.start_termination();
+                    self.start_termination();
                 }
-                count = stdout.read() => stdout.keep(count, on_output),
-                count = stderr.read() => stderr.keep(count, on_output),
+                // In random order: a flood on one of them must not keep the other from being read.
+                () = async {
+                    tokio::select! {
+                        count = stdout.read() => stdout.keep(count, on_output),
+                        count = stderr.read() => stderr.keep(count, on_output),
+                    }
+                } => {}
             }
         };
         stdout.drain(on_output);
         stderr.drain(on_output);
-        Ok(Finished {
+        Finished {
             exit: ended.exit,
             end,
             stdout: stdout.capture.finish(),
@@ -92,7 +109,7 @@ impl Supervisor {
             leftovers: ended.leftovers,
             survivors: ended.survivors,
             elapsed: begin.elapsed(),
-        })
+        }
     }
 }
 
