@@ -58,6 +58,7 @@ impl Place {
         self.workdir().resolve(path, Writing)
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "it is compared with results")]
     fn expected(&self, shown: &str, state: PathState, via_symlink: bool) -> Result<ResolvedPath, PathError> {
         let real = if shown == "." { self.at("work") } else { self.at("work").join(shown) };
         Ok(ResolvedPath { real, shown: shown.to_owned(), state, via_symlink })

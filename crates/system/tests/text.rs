@@ -30,8 +30,12 @@ fn encodings_are_recognised_and_kept() {
         (b"\xFE\xFF\0a\0\r\0\n", file("a\r\n", Encoding::Utf16Be, LineEnding::CrLf)),
         (b"\xFF\xFE", file("", Encoding::Utf16Le, LineEnding::None)),
         (
-            b"// gr\xFC\xDFe \x80 5, d\xE9j\xE0\r",
-            file("// gr\u{fc}\u{df}e \u{20ac} 5, d\u{e9}j\u{e0}\r", Encoding::Latin1, LineEnding::Cr),
+            b"// a greeting: gr\xFC\xDFe \x80 5, d\xE9j\xE0\r",
+            file(
+                "// a greeting: gr\u{fc}\u{df}e \u{20ac} 5, d\u{e9}j\u{e0}\r",
+                Encoding::Latin1,
+                LineEnding::Cr,
+            ),
         ),
         (
             b"\x1B[31mred\x1B[0m\tand\x0Cfeed\n",
