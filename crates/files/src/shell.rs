@@ -264,10 +264,10 @@ fn answer(finished: &Finished, time: Duration, notes: &[String]) -> Result<Outpu
         "truncated": truncated,
         "leftovers": finished.leftovers,
     });
-    match finished.end {
-        RunEnd::Exited => Ok(Output::text(text).structured(fields)),
-        // With its output, which tells how far it came.
-        RunEnd::TimedOut | RunEnd::Cancelled => Err(ToolError::model(text).with_structured(fields)),
+    match (finished.end, &finished.exit) {
+        (RunEnd::Exited, Exit::Code(_) | Exit::Signal(_)) => Ok(Output::text(text).structured(fields)),
+        // With the output, which tells how far it came.
+        _ => Err(ToolError::model(text).with_structured(fields)),
     }
 }
 

@@ -197,6 +197,15 @@ async fn a_cancelled_command_ends_with_what_it_had_said() {
 }
 
 #[tokio::test]
+async fn an_end_that_is_not_known_is_not_called_a_success() {
+    let bench = bench();
+    // The parent of the shell is its guard.
+    let outcome = bench.call(json!({"command": "echo begun; kill -9 $PPID; sleep 1000"})).await;
+    assert_eq!(bench.supervisor.running(), []);
+    insta::assert_snapshot!(bench.show("the guard is killed", &outcome));
+}
+
+#[tokio::test]
 async fn output_is_shown_as_it_comes_and_in_order() {
     let bench = bench();
     let (sender, mut pieces) = mpsc::channel(1024);

@@ -483,3 +483,40 @@ async fn what_a_start_costs() {
             .join("\n")
     );
 }
+
+#[tokio::test]
+#[ignore = "a measurement, run by hand"]
+async fn what_a_gigabyte_and_a_wide_tree_cost() {
+    let supervisor = supervisor();
+    let resident = || {
+        fs::read_to_string("/proc/self/status")
+            .unwrap()
+            .lines()
+            .find(|line| line.starts_with("VmHWM"))
+            .unwrap()
+            .to_owned()
+    };
+    let before = resident();
+    let begin = Instant::now();
+    let spec = ProcessSpec::new("head", "/").args(["-c", "1000000000", "/dev/zero"]);
+    let finished = supervisor.run(spec, bounds(), &CancellationToken::new(), &mut |_| {}).await.unwrap();
+    println!(
+        "{} bytes in {:?}; {before} before, {} after",
+        finished.stdout.total,
+        begin.elapsed(),
+        resident()
+    );
+
+    let script = "trap '' TERM; for i in $(seq 2000); do sleep 1000 & done; echo started; wait";
+    let cancel = CancellationToken::new();
+    let mut asked = None;
+    let spec = bash(script).grace(Duration::ZERO);
+    let finished = supervisor
+        .run(spec, bounds(), &cancel, &mut |_| {
+            asked = Some(Instant::now());
+            cancel.cancel();
+        })
+        .await
+        .unwrap();
+    println!("2000 processes killed in {:?}: {}", asked.unwrap().elapsed(), finished.exit);
+}

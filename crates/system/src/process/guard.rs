@@ -21,10 +21,10 @@ use std::{
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use super::{
-    limits::{KILL_PATIENCE, LAST_PATIENCE, LINGER, LISTED},
     tree,
     wire::{self, Order, Report, Request, Stage, Status},
 };
+use crate::limits::{KILL_PATIENCE, LAST_PATIENCE, LINGER, PROCESSES_LISTED};
 
 /// The one argument of a guard. The program's own arguments are not on the guard's command line: a `pkill -f` from below must
 /// not find the guard by them.
@@ -36,7 +36,13 @@ pub(super) const NAME: &str = "haft-guard";
 #[ctor::ctor]
 fn become_guard() {
     let mut arguments = std::env::args_os();
-    if arguments.len() == 2 && arguments.nth(1).as_deref() == Some(OsStr::new(MARKER)) {
+    let marked = match arguments.len() {
+        // glibc gives them to constructors; other C libraries do not, but the kernel has them.
+        0 => is_guard(std::process::id().cast_signed()),
+        2 => arguments.nth(1).as_deref() == Some(OsStr::new(MARKER)),
+        _ => false,
+    };
+    if marked {
         let code = i32::from(run().is_err());
         // SAFETY: ends the process without running exit handlers of a program whose `main` never ran.
         unsafe { libc::_exit(code) }
@@ -465,8 +471,8 @@ fn kill_all() {
 
 fn listed(processes: &[tree::Stat]) -> Vec<String> {
     let mut lines: Vec<String> =
-        processes.iter().take(LISTED).map(|process| tree::describe(process.pid)).collect();
-    match processes.len().saturating_sub(LISTED) {
+        processes.iter().take(PROCESSES_LISTED).map(|process| tree::describe(process.pid)).collect();
+    match processes.len().saturating_sub(PROCESSES_LISTED) {
         0 => {}
         more => lines.push(format!("and {more} more")),
     }

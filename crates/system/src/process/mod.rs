@@ -19,7 +19,6 @@
 
 mod capture;
 mod guard;
-mod limits;
 mod monitor;
 mod orphans;
 mod run;

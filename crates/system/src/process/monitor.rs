@@ -113,6 +113,9 @@ impl Monitor {
                 // Before anybody hears of the end, so that a caller who then ends Haft leaves no zombie; but a guard with
                 // something below it that cannot be killed stays with it.
                 let stays = !survivors.is_empty();
+                if stays {
+                    tracing::warn!(?survivors, "processes could not be killed");
+                }
                 if !stays {
                     self.reap().await;
                 }
@@ -125,8 +128,13 @@ impl Monitor {
                 drop((reader, writer));
                 let end = self.reap().await;
                 let survivors = self.sweep().await;
-                let exit =
-                    Exit::Unknown(format!("its guard was lost ({end}); everything below it was killed"));
+                let rest = if survivors.is_empty() {
+                    "everything below it was killed".to_owned()
+                } else {
+                    format!("what could not be killed: {}", survivors.join("; "))
+                };
+                tracing::warn!(%end, %rest, "a guard was lost");
+                let exit = Exit::Unknown(format!("its guard was lost ({end}); {rest}"));
                 self.finish(Ended { exit, leftovers: Vec::new(), survivors });
             }
         }

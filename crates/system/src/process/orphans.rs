@@ -5,7 +5,8 @@ use std::{thread, time::Duration};
 
 use rustix::process::{Pid, WaitIdOptions};
 
-use super::{guard, limits::KILL_PATIENCE, tree};
+use super::{guard, tree};
+use crate::limits::KILL_PATIENCE;
 
 /// Makes orphans of this process's descendants its own children. Idempotent; cannot fail on a kernel that has it (3.4).
 pub(super) fn adopt() {

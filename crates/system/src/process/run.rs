@@ -3,11 +3,8 @@ use std::{future::pending, io, time::Duration};
 use tokio::{io::AsyncReadExt, net::unix::pipe, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    CapturedOutput, Exit, Process, ProcessSpec, SpawnError, Supervisor,
-    capture::Capture,
-    limits::{CHUNK, DRAINED_CHUNKS},
-};
+use super::{CapturedOutput, Exit, Process, ProcessSpec, SpawnError, Supervisor, capture::Capture};
+use crate::limits::{DRAINED_CHUNKS, PIPE_CHUNK};
 
 /// How far a program may go in [`Supervisor::run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +125,7 @@ struct Stream {
 
 impl Stream {
     fn new(pipe: Option<pipe::Receiver>, limit: usize) -> Self {
-        let buffer = if pipe.is_some() { vec![0; CHUNK] } else { Vec::new() };
+        let buffer = if pipe.is_some() { vec![0; PIPE_CHUNK] } else { Vec::new() };
         Stream { pipe, capture: Capture::new(limit), buffer }
     }
 

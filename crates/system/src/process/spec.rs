@@ -2,7 +2,7 @@ use std::{ffi::OsString, fmt, io, path::PathBuf, time::Duration};
 
 use haft_tool::ToolError;
 
-use super::limits::GRACE;
+use crate::limits::GRACE;
 
 /// What a program reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -25,12 +25,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Exit, OutputMode, ProcessSpec, SpawnError, StderrMode, StdinMode, guard,
-    limits::QUEUED_SIGNALS,
     monitor::{Monitor, Refused},
     orphans,
-    wire::Request,
+    wire::{LARGEST_MESSAGE, Request},
 };
-use crate::{Environment, clock};
+use crate::{Environment, clock, limits::QUEUED_SIGNALS};
 
 /// What a program reads from.
 pub type ProcessStdin = pipe::Sender;
@@ -396,7 +395,11 @@ fn encode(
         variables.push(pair);
     }
     let grace_ms = u32::try_from(spec.grace.as_millis()).unwrap_or(u32::MAX);
-    Ok(Request { program, directory, arguments, environment: variables, grace_ms }.encode())
+    let request = Request { program, directory, arguments, environment: variables, grace_ms }.encode();
+    if request.len() > LARGEST_MESSAGE {
+        return Err(too_long(name.to_owned()));
+    }
+    Ok(request)
 }
 
 /// The file to execute: for a bare name the first on `path` that can be run, as the program itself would find it.
@@ -457,16 +460,18 @@ fn refusal(refused: Refused, program: String, directory: PathBuf) -> SpawnError 
             program,
             why: "it is neither a program for this machine nor a script that begins with `#!`".into(),
         },
-        Some(libc::E2BIG) => SpawnError::Arguments {
-            program,
-            why: "together with the environment they are longer than the system allows".into(),
-        },
+        Some(libc::E2BIG) => too_long(program),
         Some(libc::ENOMEM | libc::EAGAIN | libc::EMFILE | libc::ENFILE) => {
             SpawnError::System { program, source }
         }
         _ if at_exec => SpawnError::NotExecutable { why: plain(&source), program },
         _ => SpawnError::System { program, source },
     }
+}
+
+fn too_long(program: String) -> SpawnError {
+    let why = "together with the environment they are longer than the system allows".into();
+    SpawnError::Arguments { program, why }
 }
 
 /// The system's words without Rust's `(os error 13)`.

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::limits::COMMAND_LINE_SHOWN;
+use crate::limits::COMMAND_LINE_SHOWN;
 
 /// A line of `/proc/PID/stat`, as far as it is of use here (proc_pid_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

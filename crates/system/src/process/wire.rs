@@ -12,7 +12,7 @@ use std::{
 
 /// Larger than what `execve` takes on Linux (`ARG_MAX` is at most 6 MiB for arguments and environment), so that the kernel's own
 /// answer, not this limit, is what a caller hears.
-const LARGEST_MESSAGE: usize = 16 << 20;
+pub(super) const LARGEST_MESSAGE: usize = 16 << 20;
 
 /// What a guard is to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
