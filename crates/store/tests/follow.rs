@@ -70,6 +70,21 @@ async fn a_follower_outlives_its_store_by_one_error() {
     assert!(follow.next().await.is_none());
 }
 
+#[tokio::test]
+async fn what_another_store_appends_is_seen_again_and_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("haft.db");
+    let (here, there) = (open(&path), open(&path));
+    let lease = begin(&there).await;
+    let mut follow = here.follow(&lease.conversation, 0).await.unwrap();
+    for last in 0..3 {
+        assert!(follow.next().now_or_never().is_none());
+        there.append(&lease, last, vec![event(last + 1)]).await.unwrap();
+        let next = tokio::time::timeout(Duration::from_mins(1), follow.next()).await.unwrap();
+        assert_eq!(next.unwrap().unwrap(), stored(last + 1..=last + 1)[0]);
+    }
+}
+
 #[test]
 fn following_goes_on_working_after_the_runtime_that_polled_is_gone() {
     let directory = tempfile::tempdir().unwrap();
