@@ -392,6 +392,27 @@ async fn a_guard_that_is_killed_takes_everything_with_it() {
 }
 
 #[tokio::test]
+async fn a_program_that_kills_its_guard_is_not_said_to_have_never_run() {
+    let mark = mark("own-guard-killed");
+    for _ in 0..20 {
+        // The guard may or may not have come to say that the program runs.
+        let spec = bash("sleep 1000 & kill -9 $PPID; sleep 1000").env(MARK, &mark);
+        match supervisor().run(spec, bounds(), &CancellationToken::new(), &mut |_| {}).await {
+            Ok(finished) => {
+                assert!(matches!(finished.exit, Exit::Unknown(_)));
+                assert_eq!(finished.survivors, Vec::<String>::new());
+            }
+            Err(error) => {
+                let expected = "Whether `bash` has run is not known: its guard ended early (it was killed by signal 9; early \
+ eof); everything below it was killed.";
+                assert_eq!(error.to_string(), expected);
+            }
+        }
+        assert_eq!(marked(&mark), Vec::<i32>::new());
+    }
+}
+
+#[tokio::test]
 async fn shutdown_ends_everything_and_refuses_what_comes_after() {
     let mark = mark("shutdown");
     let supervisor = supervisor();

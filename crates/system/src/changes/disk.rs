@@ -164,6 +164,9 @@ impl Dress {
     }
 }
 
+/// Where Linux keeps a file's POSIX access list.
+const ACCESS_LIST: &str = "system.posix_acl_access";
+
 /// Attributes that the system keeps by itself, or that must not survive a change of content.
 fn not_copied(name: &[u8]) -> bool {
     name == b"security.capability" || name == b"security.ima" || name == b"security.evm"
@@ -171,7 +174,7 @@ fn not_copied(name: &[u8]) -> bool {
 
 fn attributes(file: impl AsFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let unsupported = |error: Errno| matches!(error, Errno::NOTSUP | Errno::NOSYS | Errno::PERM);
-    let size = match fs::flistxattr(&file, &mut [0u8; 0][..]) {
+    let size = match fs::flistxattr_query(&file) {
         Ok(size) => size,
         Err(error) if unsupported(error) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
@@ -181,7 +184,7 @@ fn attributes(file: impl AsFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut attributes = Vec::new();
     for name in names[..size].split(|byte| *byte == 0).filter(|name| !name.is_empty() && !not_copied(name)) {
         let key = OsStr::from_bytes(name);
-        let size = match fs::fgetxattr(&file, key, &mut [0u8; 0][..]) {
+        let size = match fs::fgetxattr_query(&file, key) {
             Ok(size) => size,
             Err(error) if unsupported(error) || error == Errno::NODATA => continue,
             Err(error) => return Err(error.into()),
@@ -269,6 +272,13 @@ impl Disk {
                 Err(error) => return Err(error.into()),
             }
         }
+        // A new file inherits the access list that its directory prescribes; the old one may have had none.
+        if !dress.attributes.iter().any(|(name, _)| name == ACCESS_LIST.as_bytes()) {
+            match fs::fremovexattr(file, ACCESS_LIST) {
+                Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS | Errno::PERM) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         for (name, value) in &dress.attributes {
             match fs::fsetxattr(file, OsStr::from_bytes(name), value, XattrFlags::empty()) {
                 Ok(()) | Err(Errno::NOTSUP | Errno::PERM | Errno::ACCESS) => {}
@@ -280,7 +290,7 @@ impl Disk {
         Ok(dressed)
     }
 
-    pub(super) fn sync(&self, file: &File) -> io::Result<()> {
+    pub(super) fn sync(&self, file: &impl AsFd) -> io::Result<()> {
         self.step("sync")?;
         retry_on_intr(|| fs::fsync(file))?;
         Ok(())

@@ -41,7 +41,8 @@ pub enum ChangeError {
     },
     /// The system failed in the middle; what had been done was taken back.
     #[error(
-        "{doing} {file} failed: {}. The files that had been changed before it were put back, so nothing is changed.",
+        "{} {file} failed: {}. The files that had been changed before it were put back, so nothing is changed.",
+        capital(doing),
         plain(source)
     )]
     RolledBack {
@@ -54,8 +55,9 @@ pub enum ChangeError {
     },
     /// The system failed in the middle, and again when it was to be taken back.
     #[error(
-        "{why}. Taking back what had been done failed for these files, which now have their NEW content or are missing:\n{}\n\
-         All other files are as before. Tell the person; they may want to restore these by hand.",
+        "{}. What had been done was to be taken back, but not for these files:\n{}\nAll other files of the change are as before. \
+         Tell the person, who has to look at these by hand.",
+        capital(why),
         files.iter().map(lost).collect::<Vec<_>>().join("\n")
     )]
     RollbackFailed {
@@ -89,6 +91,12 @@ pub struct LostFile {
     pub why: String,
     /// Where its old content lies. `None` if there was none, or it could not be saved.
     pub backup: Option<PathBuf>,
+}
+
+fn capital(sentence: &str) -> String {
+    let mut characters = sentence.chars();
+    let first = characters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(characters).collect()
 }
 
 fn lost(file: &LostFile) -> String {

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     ffi::OsString,
+    fs::File,
     io,
     path::{Path, PathBuf},
 };
@@ -154,6 +155,12 @@ impl<'a> Job<'a> {
                 self.warnings.extend(warning);
             }
         }
+        // All are written before the first is synced: the file system then does the work of most of them at once.
+        for step in &self.steps {
+            if let Some(temp) = &step.temp {
+                sync_temp(&self.engine.disk, step.path(), temp).map_err(step.failed("writing"))?;
+            }
+        }
         // One file that is replaced as a whole needs no more: a rename happens or it does not.
         if self.steps.len() > 1 || self.steps.iter().any(|step| step.in_place.is_some()) {
             self.prepare().map_err(in_journal)?;
@@ -169,14 +176,21 @@ impl<'a> Job<'a> {
 
     /// Makes it certain that the old contents survive whatever happens from now on.
     fn prepare(&mut self) -> io::Result<()> {
+        let mut backups = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
             let slot = &step.checked.slot;
             if let Some(before) = &slot.before {
-                journal::put(self.disk(), &self.folder, format!("{index}.before"), before, true)?;
+                backups.push((format!("{index}.before"), before));
             }
             if let (Some(_), Some(after)) = (&step.in_place, &slot.after) {
-                journal::put(self.disk(), &self.folder, format!("{index}.after"), after, true)?;
+                backups.push((format!("{index}.after"), after));
             }
+        }
+        for (name, bytes) in &backups {
+            journal::put(self.disk(), &self.folder, name, bytes, false)?;
+        }
+        for (name, _) in &backups {
+            self.disk().sync(&File::open(self.folder.join(name))?)?;
         }
         self.document(State::Prepared).save(self.disk(), &self.folder, true)?;
         self.disk().sync_directory(&self.canonical_folder()?)?;
@@ -356,7 +370,7 @@ impl Trouble {
 
     fn in_words(&self) -> String {
         match self {
-            Trouble::Stale { file, why } => format!("{file} was changed by somebody else: {why}"),
+            Trouble::Stale { file, why } => format!("{file} was not as expected any more: {why}"),
             Trouble::Failed { file, doing, source } => {
                 format!("{doing} {file} failed: {}", crate::paths::plain(source))
             }
@@ -405,9 +419,13 @@ fn stage_step(disk: &Disk, step: &mut Step, id: &str) -> io::Result<Option<Strin
     if let Some(seen) = seen {
         disk::differ_in_time(&file, seen.modified_ns)?;
     }
-    disk.sync(&file)?;
     step.temp = Some(Temp { name: temp, seen: disk::look_at(&file)? });
     Ok(warning)
+}
+
+fn sync_temp(disk: &Disk, target: &Path, temp: &Temp) -> io::Result<()> {
+    let directory = beneath::directory(beneath::split(target)?.0)?;
+    disk.sync(&beneath::open_for_reading(directory, &temp.name)?)
 }
 
 /// The one moment at which a file changes, with a last look before it. It is short, but somebody can still slip in between.

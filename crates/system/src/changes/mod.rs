@@ -184,7 +184,7 @@ pub struct Note {
     pub structured: Map<String, Value>,
 }
 
-/// Sees every commit, before and after.
+/// Sees every commit, before and after. It must not commit by itself through the same [`Changes`]: it would wait for its own turn to end.
 #[async_trait]
 pub trait ChangeObserver: Send + Sync {
     /// The files are still as they were. The commit may yet be refused; then `after` is not called.
