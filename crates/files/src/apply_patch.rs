@@ -82,6 +82,7 @@ each change. Lines must fit exactly or but for white space; a place that is not 
 
     async fn call(&self, arguments: ApplyPatchArguments, context: &Context) -> Result<Output, ToolError> {
         let patch = patch::parse(&arguments.patch).map_err(|error| ToolError::model(error.to_string()))?;
+        let _turn = self.reads.turn(&context.cancel).await?;
         let mut plan = Plan { changes: &self.changes, works: Vec::new(), index: HashMap::new() };
         let mut misfits = Vec::new();
         for section in patch.sections {
@@ -142,6 +143,8 @@ struct Work {
     to: Option<Captured>,
     /// `None` when it goes.
     now: Option<String>,
+    /// It was deleted, and another file moves to its place.
+    replaced: bool,
     notes: Vec<String>,
 }
 
@@ -169,7 +172,7 @@ impl Plan<'_> {
         if let Some(at) = self.index.get(&path.real) {
             let work = &mut self.works[*at];
             // A model replaces a whole file by deleting and adding it.
-            if work.now.is_none() && work.captured.path.real == path.real {
+            if work.now.is_none() && !work.replaced && work.captured.path.real == path.real {
                 work.file = work.captured.before.bytes().and_then(|bytes| TextFile::parse(bytes).ok());
                 work.now = Some(match &work.file {
                     Some(file) => file.with_endings(&content),
@@ -185,7 +188,14 @@ impl Plan<'_> {
             ));
         }
         let captured = self.changes.capture(&path).await?;
-        self.push(Work { captured, file: None, to: None, now: Some(content), notes: Vec::new() });
+        self.push(Work {
+            captured,
+            file: None,
+            to: None,
+            now: Some(content),
+            replaced: false,
+            notes: Vec::new(),
+        });
         Ok(())
     }
 
@@ -195,7 +205,7 @@ impl Plan<'_> {
             return Err(twice());
         }
         if path.state == PathState::Missing {
-            return Err(crate::suggest::missing(self.changes.workdir(), &path));
+            return Err(target::missing(self.changes, &path).await);
         }
         if !hunks.is_empty() {
             let Target { file, .. } = target::text(self.changes, given).await?;
@@ -208,7 +218,7 @@ impl Plan<'_> {
             }
         }
         let captured = self.changes.capture(&path).await?;
-        self.push(Work { captured, file: None, to: None, now: None, notes: Vec::new() });
+        self.push(Work { captured, file: None, to: None, now: None, replaced: false, notes: Vec::new() });
         Ok(())
     }
 
@@ -227,17 +237,24 @@ impl Plan<'_> {
             return Ok(());
         }
         let target = target::text(self.changes, given).await?;
+        let mut replaces = None;
         let to = match to {
             None => None,
             Some(to) => {
                 let place = target::resolve(self.changes, Path::new(&to))?;
                 if place.real == path.real {
                     None
-                } else if self.index.contains_key(&place.real) {
-                    return Err(ToolError::model(format!(
-                        "the patch names `{}`, to which it moves, twice.",
-                        place.shown
-                    )));
+                } else if let Some(at) = self.index.get(&place.real).copied() {
+                    // Deleted above: the move takes its place.
+                    let there = &mut self.works[at];
+                    if there.now.is_some() || there.replaced || there.captured.path.real != place.real {
+                        return Err(ToolError::model(format!(
+                            "the patch names `{}`, to which it moves, twice.",
+                            place.shown
+                        )));
+                    }
+                    replaces = Some(at);
+                    Some(there.captured.clone())
                 } else if place.state == PathState::File {
                     return Err(ToolError::model(format!(
                         "it cannot be moved to `{}`, which exists already. Delete that file in the same patch first, or choose another name.",
@@ -254,7 +271,18 @@ impl Plan<'_> {
             let applied = fit(target.file.text.clone(), hunks).await?;
             (applied.text, applied.notes)
         };
-        self.push(Work { captured: target.captured, file: Some(target.file), to, now: Some(now), notes });
+        if let Some(at) = replaces {
+            self.works[at].replaced = true;
+        }
+        let replaced = false;
+        self.push(Work {
+            captured: target.captured,
+            file: Some(target.file),
+            to,
+            now: Some(now),
+            replaced,
+            notes,
+        });
         Ok(())
     }
 }
@@ -288,6 +316,9 @@ fn finish(works: Vec<Work>) -> Result<Finished, ToolError> {
             finished.text.push('\n');
             finished.text.push_str(&line);
         };
+        if work.replaced {
+            continue;
+        }
         let Some(now) = work.now else {
             say(format!("D {name}"));
             finished.set.changes.push(Change::Delete { at: work.captured });
@@ -303,9 +334,12 @@ fn finish(works: Vec<Work>) -> Result<Finished, ToolError> {
         let tally = old.map(|old| tally(old, &now)).filter(|tally| !tally.is_empty() && !same);
         let tally = tally.map_or_else(String::new, |tally| format!(" ({tally})"));
         match (&work.to, &work.captured.before) {
-            (Some(to), _) => say(format!("R {name} -> {}{tally}", to.path.shown)),
+            (Some(to), _) => {
+                let over = if to.before == Before::Absent { "" } else { ", in place of the old file" };
+                say(format!("R {name} -> {}{tally}{over}", to.path.shown));
+            }
             (None, Before::Absent) => {
-                say(format!("A {name} ({})", count(split(&now).len(), "line", "lines")))
+                say(format!("A {name} ({})", count(split(&now).len(), "line", "lines")));
             }
             (None, Before::File { .. }) if same => {
                 finished.notes.push(format!("{name} already is as the patch wants it."));

@@ -9,7 +9,7 @@ use haft_tool::{Access, Context, Output, Tier, Tool, ToolError, Touch};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{Reads, answer, blocking, diff::Diffs, lines::count, target};
+use crate::{Reads, answer, blocking, diff::Diffs, lines::count, reads::Knowledge, target};
 
 /// The tool.
 #[derive(Clone)]
@@ -55,14 +55,16 @@ impl Tool for Edit {
         vec![Touch::Path(arguments.path.clone(), Access::Write)]
     }
 
-    async fn call(&self, arguments: EditArguments, _: &Context) -> Result<Output, ToolError> {
+    async fn call(&self, arguments: EditArguments, context: &Context) -> Result<Output, ToolError> {
         let EditArguments { path, old, new, all } = arguments;
         if old.is_empty() {
             return Err(ToolError::model(
                 "`old` is empty. To create a file or replace all of it use `write`.",
             ));
         }
+        let _turn = self.reads.turn(&context.cancel).await?;
         let target = target::text(&self.changes, &path).await?;
+        let outdated = self.reads.knows(&target.captured.path.real, &target.bytes) == Knowledge::Outdated;
         let shown = target.captured.path.shown.clone();
         let via_symlink = target.captured.path.via_symlink;
         let real = target.captured.path.real.clone();
@@ -90,6 +92,11 @@ impl Tool for Edit {
         } else {
             String::new()
         };
-        answer::changed(text + &link, committed)
+        let outdated = if outdated {
+            "\nThe file had changed since you last read it; the edit was made to what it says now."
+        } else {
+            ""
+        };
+        answer::changed(text + &link + outdated, committed)
     }
 }

@@ -164,13 +164,27 @@ fn likeness(left: &HashMap<(char, char), usize>, right: &HashMap<(char, char), u
     2.0 * common as f64 / total as f64
 }
 
-/// How alike two names are, for suggestions.
+/// How alike two names are, for suggestions: 1 for equal but for case, 0 for nothing in common.
 pub(crate) fn name_likeness(left: &str, right: &str) -> f64 {
-    let (left, right) = (left.to_lowercase(), right.to_lowercase());
-    if left == right {
-        return 1.0;
+    let left: Vec<char> = left.to_lowercase().chars().collect();
+    let right: Vec<char> = right.to_lowercase().chars().collect();
+    let longest = left.len().max(right.len());
+    // Lengths this far apart cannot be alike; most names of a tree end here.
+    if longest == 0 || left.len().abs_diff(right.len()) * 2 > longest {
+        return 0.0;
     }
-    likeness(&bigrams(&left), &bigrams(&right))
+    // Levenshtein's distance, a row at a time.
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (at, character) in left.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (column, other) in right.iter().enumerate() {
+            let changed = diagonal + usize::from(character != other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    1.0 - row[right.len()] as f64 / longest as f64
 }
 
 #[cfg(test)]

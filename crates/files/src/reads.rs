@@ -6,12 +6,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use haft_tool::ToolError;
+use tokio::sync::OwnedMutexGuard;
+use tokio_util::sync::CancellationToken;
+
 use crate::limits::READS_REMEMBERED;
 
 /// The contents that one run has read or written. Cheap to clone; every tool of the run shares one.
 #[derive(Clone, Debug, Default)]
 pub struct Reads {
     inner: Arc<Mutex<Inner>>,
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +40,16 @@ impl Reads {
     /// Nothing has been read yet.
     pub fn new() -> Self {
         Reads::default()
+    }
+
+    /// Waits for the turn to change files. A model may send several changes of one file at once: each has to see what the one before it did,
+    /// so a run's changes are made one after another, in the order in which they came.
+    pub(crate) async fn turn(&self, cancel: &CancellationToken) -> Result<OwnedMutexGuard<()>, ToolError> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(ToolError::Cancelled),
+            turn = Arc::clone(&self.turn).lock_owned() => Ok(turn),
+        }
     }
 
     /// Notes that the run has seen this content of the file at the canonical `path`.

@@ -92,7 +92,20 @@ fn matcher(pattern: &str, literal: bool, ignore_case: bool) -> Result<RegexMatch
         .multi_line(true)
         .crlf(true)
         .build(pattern)
-        .map_err(|error| error.to_string())
+        .map_err(|error| unwrapped(&error.to_string(), pattern))
+}
+
+/// The parser's words about the pattern as it was given: the engine wraps it in a group before it reads it.
+fn unwrapped(error: &str, pattern: &str) -> String {
+    let wrapped = format!("    (?:{pattern})");
+    let Some((before, after)) = error.split_once(&wrapped) else { return error.to_owned() };
+    let (marks, rest) = after.trim_start_matches('\n').split_once('\n').unwrap_or(("", after));
+    // A mark below the wrapping itself (a group that is not closed) has no place in the pattern.
+    let marks = marks
+        .strip_prefix("   ")
+        .filter(|marks| marks.starts_with("    "))
+        .map_or_else(String::new, |marks| format!("\n{marks}"));
+    format!("{before}    {pattern}{marks}\n{rest}")
 }
 
 impl Search {

@@ -12,7 +12,9 @@ use crate::{
 };
 
 /// Two names this alike are worth a suggestion.
-const ALIKE: f64 = 0.6;
+const ALIKE: f64 = 0.7;
+/// What standing in the same directory adds to a name's likeness.
+const NEIGHBOUR: f64 = 0.15;
 
 /// The error for a path at which nothing exists.
 pub(crate) fn missing(workdir: &Workdir, path: &ResolvedPath) -> ToolError {
@@ -35,11 +37,10 @@ fn near(workdir: &Workdir, wanted: &Path) -> Vec<String> {
         .filter_map(|path| {
             let own = path.file_name()?.to_string_lossy().into_owned();
             let mut score = name_likeness(&name, &own);
-            // A neighbour with a like name, or the same name elsewhere.
             if path.parent() == wanted.parent() {
-                score += 0.2;
+                score += NEIGHBOUR;
             }
-            (score >= ALIKE + 0.2).then(|| (score, format!("`{}`", workdir.show(&path))))
+            (score >= ALIKE).then(|| (score, format!("`{}`", workdir.show(&path))))
         })
         .collect();
     found.sort_by(|(a, left), (b, right)| b.total_cmp(a).then(left.cmp(right)));

@@ -53,7 +53,8 @@ impl Tool for Write {
         vec![Touch::Path(arguments.path.clone(), Access::Write)]
     }
 
-    async fn call(&self, arguments: WriteArguments, _: &Context) -> Result<Output, ToolError> {
+    async fn call(&self, arguments: WriteArguments, context: &Context) -> Result<Output, ToolError> {
+        let _turn = self.reads.turn(&context.cancel).await?;
         let path = target::resolve(&self.changes, &arguments.path)?;
         let captured = self.changes.capture(&path).await?;
         let shown = path.shown.clone();
@@ -123,13 +124,13 @@ fn kept(file: &TextFile, content: &str, text: &str) -> Option<String> {
     let mut kept = Vec::new();
     if content != text {
         kept.push(match file.line_ending {
-            LineEnding::CrLf => "CRLF line endings",
-            LineEnding::Cr => "CR line endings",
-            _ => "most frequent line ending",
+            LineEnding::CrLf => "its line endings, CRLF".to_owned(),
+            LineEnding::Cr => "its line endings, CR".to_owned(),
+            _ => "its most frequent line ending".to_owned(),
         });
     }
     if !matches!(file.encoding, Encoding::Utf8 { bom: false }) {
-        kept.push(file.encoding.as_str());
+        kept.push(format!("its encoding, {}", file.encoding.as_str()));
     }
-    (!kept.is_empty()).then(|| format!("Kept the file's {}.", kept.join(" and ")))
+    (!kept.is_empty()).then(|| format!("The file keeps {}.", kept.join(", and ")))
 }

@@ -160,6 +160,7 @@ mod tests {
         replace(&file, old, new, all).map(|replaced| format!("{} {:?}", replaced.places, replaced.text))
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "it is compared with a result")]
     fn ok(text: &str) -> Result<String, String> {
         Ok(text.into())
     }

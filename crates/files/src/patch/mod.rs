@@ -137,7 +137,9 @@ fn unwrap(patch: &str) -> Vec<&str> {
         lines.pop();
     }
     if lines.iter().find(|line| !line.trim().is_empty()).is_some_and(|line| line.ends_with('\r')) {
-        lines.iter_mut().for_each(|line| *line = line.strip_suffix('\r').unwrap_or(line));
+        for line in &mut lines {
+            *line = line.strip_suffix('\r').unwrap_or(line);
+        }
     }
     loop {
         let Some(start) = lines.iter().position(|line| !line.trim().is_empty()) else { return lines };

@@ -86,12 +86,12 @@ pub(super) fn shown(path: &ResolvedPath, bytes: &[u8], range: Range) -> Result<O
     }
     let mut traits = Vec::new();
     if !matches!(file.encoding, Encoding::Utf8 { bom: false }) {
-        traits.push(file.encoding.as_str().to_owned());
+        traits.push(format!("The file is stored as {}.", file.encoding.as_str()));
     }
     match file.line_ending {
-        LineEnding::CrLf => traits.push("CRLF line endings".into()),
-        LineEnding::Cr => traits.push("CR line endings".into()),
-        LineEnding::Mixed => traits.push("mixed line endings".into()),
+        LineEnding::CrLf => traits.push("Its line endings are CRLF.".into()),
+        LineEnding::Cr => traits.push("Its line endings are CR.".into()),
+        LineEnding::Mixed => traits.push("Its line endings are mixed.".into()),
         LineEnding::Lf | LineEnding::None => {}
     }
     answer(path, &page, Total::Known(total), file.encoding.as_str(), &traits, bytes.len() as u64)
@@ -129,6 +129,9 @@ fn answer(
     }
     let last = page.next() - 1;
     let mut text = if page.lines.is_empty() { format!("`{}` is empty.", path.shown) } else { page.text() };
+    if text.ends_with('\n') {
+        text.pop();
+    }
     let mut notes = Vec::new();
     let more = match total {
         Total::Known(total) => (total > last).then(|| format!("of {total}")),
@@ -154,13 +157,10 @@ fn answer(
         ));
     }
     if !traits.is_empty() {
-        notes.push(format!("The file has {}.", traits.join(", ")));
+        notes.push(traits.join(" "));
     }
     if !notes.is_empty() {
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&format!("[{}]", notes.join(" ")));
+        text.push_str(&format!("\n[{}]", notes.join(" ")));
     }
     Ok(Output::text(text).structured(json!({
         "file": path.shown,
@@ -273,7 +273,7 @@ pub(super) fn streamed(
             rest = &rest[at + 1..];
         }
     }
-    let traits = vec![format!("{}; it is read as UTF-8 in parts", size(length))];
+    let traits = vec![format!("The file has {}, so it is read in parts, as UTF-8.", size(length))];
     let total = total.map_or(Total::AtLeast(number - 1), Total::Known);
     answer(path, &page, total, "UTF-8 (assumed)", &traits, length)
 }

@@ -4,7 +4,7 @@
 //! answer is the same on every run, the total is true, and memory stays bounded however much matches.
 
 use std::{
-    io,
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
@@ -16,9 +16,10 @@ use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
 };
 use grep_searcher::{MmapChoice, SinkFinish};
+use haft_system::TextFile;
 use tokio_util::sync::CancellationToken;
 
-use crate::limits::{SEARCH_LINE_BYTES, SEARCH_LINE_CHARS, SEARCH_THREADS};
+use crate::limits::{SEARCH_LINE_BYTES, SEARCH_LINE_CHARS, SEARCH_THREADS, WHOLE_FILE_BYTES};
 
 /// Files that one thread should have before a second is worth its start.
 const FILES_PER_THREAD: usize = 16;
@@ -92,6 +93,7 @@ pub(super) fn run(
             .memory_map(MmapChoice::never())
             .heap_limit(Some(SEARCH_LINE_BYTES))
             .build();
+        let mut buffer = Vec::new();
         loop {
             if cancel.is_cancelled() || start.elapsed() > wanted.time {
                 return;
@@ -113,17 +115,20 @@ pub(super) fn run(
                 keep: if keep { wanted.rows } else { 0 },
                 context: wanted.context as u64,
                 last_kept: 0,
-                binary: false,
+                not_text: None,
                 cancel,
             };
-            let result = search(&mut searcher, matcher, &files[index], &mut sink);
+            let result = search(&mut searcher, matcher, &files[index], &mut buffer, &mut sink);
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
             let found = &mut shared.found;
             found.searched += 1;
-            match result {
-                Err(error) => found.skipped.push((index, why(&error))),
-                Ok(()) if sink.binary => found.skipped.push((index, "binary".into())),
-                Ok(()) => {
+            let left_out = match result {
+                Err(error) => Some(why(&error)),
+                Ok(()) => sink.not_text,
+            };
+            match left_out {
+                Some(why) => found.skipped.push((index, why)),
+                None => {
                     found.total += sink.hits;
                     found.files_with_hits += usize::from(sink.hits > 0);
                     if !sink.rows.is_empty() {
@@ -155,14 +160,32 @@ pub(super) fn run(
     Some(found)
 }
 
+/// Searches one file as `read` would show it: in its own encoding, or not at all where it is not text.
 fn search(
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
     path: &Path,
+    buffer: &mut Vec<u8>,
     sink: &mut Collect<'_>,
 ) -> io::Result<()> {
-    let file = std::fs::File::open(path)?;
-    searcher.search_file(matcher, &file, sink)
+    let mut file = std::fs::File::open(path)?;
+    if file.metadata()?.len() > WHOLE_FILE_BYTES {
+        return searcher.search_file(matcher, &file, sink);
+    }
+    buffer.clear();
+    (&mut file).take(WHOLE_FILE_BYTES + 1).read_to_end(buffer)?;
+    let plain = std::str::from_utf8(buffer).is_ok() && memchr::memchr(0, buffer).is_none();
+    if plain {
+        let text = buffer.strip_prefix(b"\xef\xbb\xbf").unwrap_or(buffer);
+        return searcher.search_slice(matcher, text, sink);
+    }
+    match TextFile::parse(buffer) {
+        Ok(file) => searcher.search_slice(matcher, file.text.as_bytes(), sink),
+        Err(not_text) => {
+            sink.not_text = Some(not_text.why);
+            Ok(())
+        }
+    }
 }
 
 fn why(error: &io::Error) -> String {
@@ -205,7 +228,8 @@ struct Collect<'a> {
     keep: usize,
     context: u64,
     last_kept: u64,
-    binary: bool,
+    /// Why the file turned out not to be text.
+    not_text: Option<String>,
     cancel: &'a CancellationToken,
 }
 
@@ -247,12 +271,14 @@ impl Sink for Collect<'_> {
     }
 
     fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, io::Error> {
-        self.binary = true;
+        self.not_text = Some("it is binary".into());
         Ok(false)
     }
 
     fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> Result<(), io::Error> {
-        self.binary |= finish.binary_byte_offset().is_some();
+        if finish.binary_byte_offset().is_some() {
+            self.not_text = Some("it is binary".into());
+        }
         Ok(())
     }
 }

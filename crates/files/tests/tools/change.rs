@@ -160,3 +160,38 @@ async fn what_observers_say_is_folded_into_the_answer() {
     ];
     insta::assert_snapshot!(joined(all));
 }
+
+/// A model sends several edits of one file in one turn, and they run side by side.
+#[tokio::test(flavor = "multi_thread")]
+async fn edits_of_one_file_at_the_same_time_all_count() {
+    let names: Vec<String> = (0..20).map(|number| format!("name{number:02}")).collect();
+    let bench = Bench::new();
+    bench.put("a.txt", names.join("\n").as_bytes());
+    let calls = names
+        .iter()
+        .map(|name| bench.call("edit", json!({"path": "a.txt", "old": name, "new": name.to_uppercase()})));
+    let outcomes = futures::future::join_all(calls).await;
+    assert!(outcomes.iter().all(|outcome| !outcome.is_error), "{outcomes:?}");
+    assert_eq!(bench.text("a.txt"), names.join("\n").to_uppercase());
+}
+
+#[tokio::test]
+async fn an_edit_of_a_file_that_changed_since_it_was_read_says_so() {
+    let bench = Bench::new().with([("a.txt", "one\ntwo\n")]);
+    bench.call("read", json!({"path": "a.txt"})).await;
+    bench.put("a.txt", b"one\ntwo\nthree\n");
+    let said = bench.said("edit", json!({"path": "a.txt", "old": "two", "new": "2"})).await;
+    insta::assert_snapshot!(said);
+    assert_eq!(bench.text("a.txt"), "one\n2\nthree\n");
+}
+
+#[tokio::test]
+async fn a_file_too_large_to_hold_is_not_changed() {
+    let bench = Bench::new();
+    fs::File::create(bench.root.join("big")).unwrap().set_len(1 << 33).unwrap();
+    let all = [
+        bench.said("edit", json!({"path": "big", "old": "x", "new": "y"})).await,
+        bench.said("write", json!({"path": "big", "content": "y"})).await,
+    ];
+    insta::assert_snapshot!(joined(all));
+}

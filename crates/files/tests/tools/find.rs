@@ -110,7 +110,11 @@ async fn search_says_what_it_could_not_search_and_reads_utf16() {
     );
     bench.put("latin.txt", b"needle f\xfcr M\xfcller\n");
     bench.put("min.js", format!("{}needle{}\n", "a".repeat(10_000), "b".repeat(10_000)).as_bytes());
-    insta::assert_snapshot!(bench.said("search", json!({"pattern": "needle$|needleb|needle f"})).await);
+    bench.put("bom.txt", b"\xef\xbb\xbfneedle\n");
+    insta::assert_snapshot!(joined([
+        bench.said("search", json!({"pattern": "^needle$|needleb|needle f|a needle"})).await,
+        bench.said("search", json!({"pattern": "für M.ller"})).await,
+    ]));
 }
 
 #[tokio::test]

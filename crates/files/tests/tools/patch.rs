@@ -157,3 +157,17 @@ async fn tolerance_is_said_in_the_answer() {
         .await;
     insta::assert_snapshot!(said);
 }
+
+#[tokio::test]
+async fn a_file_moves_to_the_place_of_one_that_the_patch_deletes() {
+    let bench = project();
+    let said = bench
+        .said(
+            "apply_patch",
+            envelope("*** Delete File: old.txt\n*** Update File: src/b.py\n*** Move to: old.txt\n-two\n+2"),
+        )
+        .await;
+    insta::assert_snapshot!(said);
+    assert_eq!(bench.text("old.txt"), "one\n2\nthree\n");
+    assert!(!bench.root.join("src/b.py").exists());
+}
