@@ -84,12 +84,12 @@ pub(crate) fn split(pieces: Vec<Piece>) -> (String, Vec<(String, String)>) {
     (texts.join("\n"), images)
 }
 
-/// What stands in a text-only result for pictures that follow in the next message.
+/// What stands in a text-only result for pictures that follow after all results.
 pub(crate) fn pictures_follow(text: String, count: usize) -> String {
     let note = match count {
         0 => return text,
-        1 => "[The picture of this result follows in the next message.]".to_owned(),
-        more => format!("[The {more} pictures of this result follow in the next message.]"),
+        1 => "[The picture of this result follows below.]".to_owned(),
+        more => format!("[The {more} pictures of this result follow below.]"),
     };
     if text.is_empty() { note } else { format!("{text}\n{note}") }
 }

@@ -155,6 +155,7 @@ fn classify(status: Option<u16>, code: &str, message: &str) -> FaultKind {
 
 fn reason(status: u16) -> &'static str {
     match status {
+        300..=399 => "a redirect, which is not followed: set the address that it leads to",
         401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",

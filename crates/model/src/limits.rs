@@ -39,6 +39,9 @@ pub(crate) const MESSAGE_CHARS: usize = 1_000;
 /// How long an idle connection is kept: longer than most tool calls, shorter than most servers' patience.
 pub(crate) const POOL_IDLE: Duration = Duration::from_secs(90);
 
+/// How long the rest of a body is read after the answer is whole, so that its connection can be used again.
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// The longest tool name that every provider takes.
 pub(crate) const TOOL_NAME_CHARS: usize = 64;
 

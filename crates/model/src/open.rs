@@ -202,7 +202,7 @@ pub fn open(name: &str, settings: &Settings, shared: &Shared) -> Result<Arc<dyn 
 /// What a person can do who has not chosen a model yet.
 pub fn ways() -> String {
     "\
-- anthropic/NAME, for example anthropic/claude-sonnet-4-5 (key: ANTHROPIC_API_KEY)
+- anthropic/NAME, for example anthropic/claude-sonnet-5-5 (key: ANTHROPIC_API_KEY)
 - openai/NAME, OpenAI's Responses API (key: OPENAI_API_KEY)
 - openai-chat/NAME, any server that speaks Chat Completions: vLLM, llama.cpp, LM Studio, OpenRouter … (address: OPENAI_BASE_URL)
 - gemini/NAME (key: GEMINI_API_KEY)

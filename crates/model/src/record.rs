@@ -156,6 +156,7 @@ impl Transport for Recording {
                         watch.saw(next.as_ref());
                         next.map(|next| (next, (frames, watch)))
                     })
+                    .fuse()
                     .boxed(),
                 )
             }

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{FutureExt, StreamExt, stream::BoxStream};
+use futures::{StreamExt, stream::BoxStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     check::check_request,
     fault::Fault,
     frames::Frame,
+    limits::DRAIN_TIMEOUT,
     retry::{give_up, wait},
     settings::RetryPolicy,
     transport::{HttpCall, ReplyBody, Transport},
@@ -74,6 +75,7 @@ impl Model for RemoteModel {
             let item = asking.next().await?;
             Some((item, asking))
         })
+        .fuse()
         .boxed())
     }
 }
@@ -83,6 +85,16 @@ enum Phase {
     Send,
     Read { frames: BoxStream<'static, Result<Frame, Fault>>, decoder: Box<dyn Decoder> },
     Over,
+}
+
+/// Reads a body to its end beside everything else: only a connection that was read to its end is used again, and the next turn should not
+/// pay for a new one.
+fn drain(mut frames: BoxStream<'static, Result<Frame, Fault>>) {
+    tokio::spawn(async move {
+        let rest = async { while frames.next().await.is_some() {} };
+        // A server that does not end its body costs a new connection, nothing else.
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, rest).await;
+    });
 }
 
 /// One question and the attempts at it. Dropping it drops the connection.
@@ -154,10 +166,10 @@ impl Asking {
                 self.ready.extend(events);
                 if step == Step::Finished {
                     let answer = decoder.finish()?;
-                    // The end of the body is usually here already; a connection that was read to its end is used again.
-                    let _ = frames.next().now_or_never();
                     self.ready.push_back(Event::Done(answer));
-                    self.phase = Phase::Over;
+                    if let Phase::Read { frames, .. } = std::mem::replace(&mut self.phase, Phase::Over) {
+                        drain(frames);
+                    }
                 }
             }
             Phase::Over => {}

@@ -155,6 +155,7 @@ impl Model for ScriptModel {
             let item = playing.next().await?;
             Some((item, playing))
         })
+        .fuse()
         .boxed())
     }
 }

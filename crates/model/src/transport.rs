@@ -272,6 +272,7 @@ fn frames(response: reqwest::Response, framing: Framing) -> BoxStream<'static, R
             }
         }
     })
+    .fuse()
     .boxed()
 }
 

@@ -230,7 +230,7 @@ pub enum ModelError {
     #[error("{0}")]
     Auth(String),
     /// The provider is overloaded, unreachable or broke off, and the retries are used up.
-    #[error("{model} did not answer after {attempts} attempts: {message}")]
+    #[error("{model} did not answer after {attempts} attempt{}: {message}", if *attempts == 1 { "" } else { "s" })]
     Unavailable {
         /// Which.
         model: String,

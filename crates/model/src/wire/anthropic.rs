@@ -82,12 +82,18 @@ impl Anthropic {
             }
             Message::Results { results } => {
                 let blocks = results.iter().map(|result| {
-                    let content: Vec<Value> =
-                        result_pieces(result, self.images, false).into_iter().map(block).collect();
+                    // The API refuses pictures in a result that is marked as an error; words mark it then.
+                    let mut pieces = result_pieces(result, self.images, false);
+                    let marked =
+                        result.is_error && pieces.iter().all(|piece| matches!(piece, Piece::Text(_)));
+                    if result.is_error && !marked {
+                        pieces = result_pieces(result, self.images, true);
+                    }
+                    let content: Vec<Value> = pieces.into_iter().map(block).collect();
                     let mut value = json!({
                         "type": "tool_result", "tool_use_id": wire_id(&result.id), "content": content
                     });
-                    if result.is_error {
+                    if marked {
                         value["is_error"] = json!(true);
                     }
                     value
