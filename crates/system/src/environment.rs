@@ -55,6 +55,13 @@ impl Environment {
         Environment { inner: Arc::new(Inner { variables, directory, program }) }
     }
 
+    /// The same with one variable set.
+    pub fn with(&self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        let mut variables = self.inner.variables.clone();
+        variables.insert(name.into(), value.into());
+        Self::assemble(variables, self.inner.directory.clone(), self.inner.program.clone())
+    }
+
     /// A variable, if it is set, not empty and UTF-8.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.inner

@@ -13,6 +13,7 @@ mod beneath;
 pub mod changes;
 pub mod clock;
 mod environment;
+mod identity;
 mod limits;
 pub mod paths;
 pub mod process;
@@ -23,6 +24,7 @@ pub use changes::{
     FileChange, Fingerprint, Note, Planned, Recovery,
 };
 pub use environment::Environment;
+pub use identity::{identity_is_alive, own_identity};
 pub use paths::{PathError, PathState, ResolvedPath, Workdir};
 pub use process::{
     CapturedOutput, Exit, Finished, OutputMode, Process, ProcessInfo, ProcessSpec, ProcessStderr,

@@ -10,10 +10,9 @@ pub(crate) struct Place {
     pub(crate) shown: String,
     /// What happens to it.
     pub(crate) access: Access,
-    /// Where it leads after symbolic links: relative to the working directory where inside, else absolute. `None` where that is
-    /// not known.
+    /// Where it leads after symbolic links, absolute. `None` where that is not known.
     pub(crate) real: Option<PathBuf>,
-    /// The same for the path as it is written, links not followed.
+    /// As it is written, made absolute, links not followed. `None` where it is not known before the shell runs.
     pub(crate) written: Option<PathBuf>,
     /// Whether the working directory (with the places added to it) holds it for this access.
     pub(crate) inside: bool,
@@ -22,14 +21,13 @@ pub(crate) struct Place {
 impl Place {
     /// Looks where `path` leads.
     pub(crate) fn of(workdir: &Workdir, path: &Path, access: Access) -> Self {
-        let root = workdir.root();
-        let written = relative(root, &plain(&root.join(path)));
+        let written = Some(plain(&workdir.root().join(path)));
         let (real, inside) = match workdir.resolve(path, access) {
-            Ok(resolved) => (Some(relative(root, &resolved.real)), true),
-            Err(PathError::Outside { leads_to, .. }) => (Some(relative(root, Path::new(&leads_to))), false),
+            Ok(resolved) => (Some(resolved.real), true),
+            Err(PathError::Outside { leads_to, .. }) => (Some(PathBuf::from(leads_to)), false),
             Err(_) => (None, false),
         };
-        Place { shown: path.display().to_string(), access, real, written: Some(written), inside }
+        Place { shown: path.display().to_string(), access, real, written, inside }
     }
 
     /// A path that is not known before the shell runs.
@@ -40,10 +38,6 @@ impl Place {
     pub(crate) fn forms(&self) -> impl Iterator<Item = &Path> {
         self.real.iter().chain(self.written.iter()).map(PathBuf::as_path)
     }
-}
-
-fn relative(root: &Path, path: &Path) -> PathBuf {
-    path.strip_prefix(root).map_or_else(|_| path.to_owned(), Path::to_owned)
 }
 
 /// `.` and `..` taken out by their names alone.

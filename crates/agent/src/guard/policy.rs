@@ -64,6 +64,7 @@ impl FromStr for Preset {
 }
 
 /// What is to happen with a call.
+#[expect(clippy::large_enum_variant, reason = "one is made per call and taken apart at once")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on.
@@ -97,6 +98,8 @@ pub struct Policy {
 /// A call as the rules see it.
 struct Subject<'a> {
     spec: &'a Spec,
+    /// The working directory.
+    root: &'a Path,
     /// What the tool says it touches.
     places: Vec<Place>,
     lines: Vec<LineSubject>,
@@ -221,7 +224,7 @@ impl Policy {
                 rule.tier.map_or(of < Tier::Exec || rule.tool.is_some(), |wanted| wanted == of)
                     && rule.command.is_none()
                     && match &rule.path {
-                        Some(pattern) => pattern.matches(real),
+                        Some(pattern) => pattern.allows(real, workdir.root()),
                         None => place.inside && rule.tier.is_some(),
                     }
             })
@@ -295,8 +298,8 @@ fn tier_of(access: Access) -> Tier {
 }
 
 impl<'a> Subject<'a> {
-    fn new(spec: &'a Spec, touches: &[Touch], workdir: &Workdir) -> Self {
-        let mut subject = Subject { spec, places: Vec::new(), lines: Vec::new() };
+    fn new(spec: &'a Spec, touches: &[Touch], workdir: &'a Workdir) -> Self {
+        let mut subject = Subject { spec, root: workdir.root(), places: Vec::new(), lines: Vec::new() };
         for touch in touches {
             match touch {
                 Touch::Path(path, access) => subject.places.push(Place::of(workdir, path, *access)),
@@ -328,7 +331,7 @@ impl<'a> Subject<'a> {
         let path = match &rule.path {
             None => None,
             Some(pattern) => {
-                let about = |place: &Place| pattern_match(place, |path| pattern.matches(path));
+                let about = |place: &Place| pattern_match(place, |path| pattern.meets(path, self.root));
                 let of_tier = |place: &&Place| own_tier || rule.tier == Some(tier_of(place.access));
                 let mut sure = self.places.iter().filter(of_tier).map(about).max().unwrap_or(Match::No);
                 for line in &self.lines {
@@ -385,9 +388,12 @@ fn command_match(pattern: &CommandPattern, line: &Line) -> Match {
     let found = line
         .candidates
         .iter()
-        .map(|candidate| match candidate.certain {
-            true => pattern.meets(&candidate.words),
-            false => pattern.meets(&candidate.words).min(Match::Maybe),
+        .map(|candidate| {
+            if candidate.certain {
+                pattern.meets(&candidate.words)
+            } else {
+                pattern.meets(&candidate.words).min(Match::Maybe)
+            }
         })
         .max()
         .unwrap_or(Match::No);

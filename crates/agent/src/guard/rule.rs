@@ -129,8 +129,8 @@ pub enum PatternError {
     },
 }
 
-/// Which paths a rule is about. Without a `/` (except at the end) the pattern is about that name at any depth; with one it starts
-/// at the working directory, or at `/`. `*` and `?` stay within one name, `**` crosses directories. What matches a directory
+/// Which paths a rule is about. Without a `/` (except at the end) the pattern is about that name at any depth; with one, `./` included,
+/// it starts at the working directory, or at `/` if that is its first character. `*` and `?` stay within one name, `**` crosses directories. What matches a directory
 /// holds for everything below it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -157,7 +157,7 @@ impl PathPattern {
         if body.starts_with('~') {
             return wrong("`~` is not expanded in a rule; write the absolute path");
         }
-        let anywhere = !body.contains('/');
+        let anywhere = !body.contains('/') && !text.starts_with("./");
         let whole = body == ".";
         let glob = if anywhere { format!("**/{body}") } else { body.to_owned() };
         let matcher = GlobBuilder::new(&glob)
@@ -169,12 +169,34 @@ impl PathPattern {
         Ok(PathPattern { text, whole, matcher })
     }
 
-    /// Whether it is about this path: relative to the working directory, or absolute outside it.
-    pub(crate) fn matches(&self, path: &Path) -> bool {
-        match self.whole {
-            true => path.is_relative(),
-            false => path.ancestors().any(|path| self.matcher.is_match(path)),
+    /// Whether a deny or prompt rule with this pattern is about the path, given absolute. Outside `root`, the working directory,
+    /// relative patterns are compared too: a name is no less secret there.
+    pub(crate) fn meets(&self, path: &Path, root: &Path) -> bool {
+        self.allows(path, root) || (!path.starts_with(root) && !self.whole && self.covers(path))
+    }
+
+    /// Whether an allow rule with this pattern is about the path, given absolute and with symbolic links followed. Only a pattern
+    /// that begins with `/` is about places outside `root`, the working directory.
+    pub(crate) fn allows(&self, path: &Path, root: &Path) -> bool {
+        if self.text.starts_with('/') {
+            return self.covers(path);
         }
+        path.strip_prefix(root).is_ok_and(|inside| self.whole || self.covers(inside))
+    }
+
+    fn covers(&self, path: &Path) -> bool {
+        path.ancestors().any(|path| self.matcher.is_match(path))
+    }
+
+    /// The same pattern for a rule that stands in a file in `directory`: a `/` in it starts there, wherever the working directory is.
+    pub(crate) fn anchored(self, directory: &Path) -> Result<Self, PatternError> {
+        let anywhere = !self.whole && !self.text.trim_end_matches('/').contains('/');
+        if self.text.starts_with('/') || anywhere {
+            return Ok(self);
+        }
+        let directory = globset::escape(&directory.to_string_lossy());
+        let below = if self.whole { "**" } else { self.text.trim_start_matches("./") };
+        PathPattern::new(format!("{}/{below}", directory.trim_end_matches('/')))
     }
 
     /// Whether the shell could expand `word` to a path that this is about, as far as the name in the pattern is plain.
@@ -186,9 +208,10 @@ impl PathPattern {
         let last_of = |path: &'_ str| path.rsplit('/').next().unwrap_or_default().to_owned();
         let word = word.strip_prefix("./").unwrap_or(word);
         let whole = plain.contains('/') && !word.starts_with(['/', '~']) && !word.contains("..");
-        let (word, wanted) = match whole {
-            true => (word.to_owned(), plain.strip_prefix("./").unwrap_or(plain).to_owned()),
-            false => (last_of(word), last_of(plain)),
+        let (word, wanted) = if whole {
+            (word.to_owned(), plain.strip_prefix("./").unwrap_or(plain).to_owned())
+        } else {
+            (last_of(word), last_of(plain))
         };
         if !whole && wanted.starts_with('.') && !word.starts_with(['.', '[', '?']) {
             // A wildcard at the beginning of a name does not stand for a dot.

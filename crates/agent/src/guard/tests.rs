@@ -29,6 +29,13 @@ fn path(action: Action, pattern: &str) -> Rule {
     Rule { path: Some(PathPattern::new(pattern).unwrap()), ..Rule::new(action, "haft.toml:1") }
 }
 
+impl Rule {
+    fn anchored_at(mut self, directory: &Path) -> Self {
+        self.path = self.path.map(|path| path.anchored(directory).unwrap());
+        self
+    }
+}
+
 struct Place {
     directory: TempDir,
     workdir: Workdir,
@@ -637,6 +644,21 @@ fn outside_paths_are_compared_as_absolute_ones() {
     let got = [&line, "echo x > out/file", "echo x > out/../file"]
         .map(|line| word(&judge(&policy, &place.workdir, line)));
     assert_eq!(got, ["allow", "allow", "prompt"]);
+    // A relative pattern never lets anything outside through, and denies there all the same.
+    let mut policy = careless();
+    policy.add(path(Action::Allow, "**"));
+    policy.add(path(Action::Allow, "."));
+    policy.add(path(Action::Deny, "*.pem"));
+    let got = [&line, "echo x > file", "echo x > /tmp/a.pem", "echo x > out/deep/a.pem"]
+        .map(|line| word(&judge(&policy, &place.workdir, line)));
+    assert_eq!(got, ["prompt", "allow", "deny", "deny"]);
+    // An absolute pattern is about places inside, too.
+    let mut policy = careless();
+    policy.add(path(Action::Allow, &format!("{}/src", place.workdir.root().display())));
+    policy.add(path(Action::Deny, "src/x/").anchored_at(place.workdir.root()));
+    let got = ["echo x > src/file", "echo x > src/x/y", "echo x > file"]
+        .map(|line| word(&judge(&policy, &place.workdir, line)));
+    assert_eq!(got, ["allow", "deny", "prompt"]);
 }
 
 #[test]

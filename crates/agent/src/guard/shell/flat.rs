@@ -72,9 +72,10 @@ pub(crate) fn read(source: &str) -> Result<Flat, String> {
                 if !command.is_empty() {
                     flat.commands.push(command);
                 }
-                return match pending.is_empty() {
-                    true => Ok(flat),
-                    false => Err("a here-document without its end".into()),
+                return if pending.is_empty() {
+                    Ok(flat)
+                } else {
+                    Err("a here-document without its end".into())
                 };
             }
         }
@@ -110,9 +111,10 @@ struct HereDoc {
 impl HereDoc {
     fn new(word: &Word, strip_tabs: bool) -> Result<Self, String> {
         let plain = !word.text.is_empty() && word.text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        match plain {
-            true => Ok(HereDoc { end: word.text.clone(), strip_tabs, expands: !word.quoted }),
-            false => Err("a here-document with an unusual end mark".into()),
+        if plain {
+            Ok(HereDoc { end: word.text.clone(), strip_tabs, expands: !word.quoted })
+        } else {
+            Err("a here-document with an unusual end mark".into())
         }
     }
 }
@@ -153,9 +155,9 @@ impl Reader {
             while self.peek(0).is_some_and(|c| c != '\n') {
                 self.at += 1;
             }
-            return self.token_after_comment();
+            return Ok(self.token_after_comment());
         }
-        let digits = (0..).take_while(|ahead| self.peek(*ahead).is_some_and(|c| c.is_ascii_digit())).count();
+        let digits = self.chars.iter().skip(self.at).take_while(|c| c.is_ascii_digit()).count();
         if matches!(self.peek(digits), Some('<' | '>')) && digits > 0 {
             self.at += digits;
         }
@@ -182,12 +184,12 @@ impl Reader {
         Ok(Token::Word(word))
     }
 
-    fn token_after_comment(&mut self) -> Result<Token, String> {
+    fn token_after_comment(&mut self) -> Token {
         if self.peek(0).is_none() {
-            return Ok(Token::End);
+            return Token::End;
         }
         self.at += 1;
-        Ok(Token::Operator("\n".into()))
+        Token::Operator("\n".into())
     }
 
     fn word(&mut self) -> Result<Word, String> {

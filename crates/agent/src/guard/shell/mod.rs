@@ -94,7 +94,9 @@ impl Line {
             Err(why) => {
                 // With one reader alone, a command that is named anywhere in the line cannot be ruled out.
                 for mut words in tree::crude(source) {
-                    words.iter_mut().for_each(|word| word.sure = Sure::Literal);
+                    for word in &mut words {
+                        word.sure = Sure::Literal;
+                    }
                     self.candidate(&words, false);
                 }
                 if doubts.is_empty() {

@@ -52,7 +52,7 @@ pub(crate) fn study(words: &[Word]) -> Study {
     }
     if first.sure != Sure::Literal {
         study.blind = Some(format!("`{}` stands for a program that is not known", first.shown()));
-        study.doubt = study.blind.clone();
+        study.doubt.clone_from(&study.blind);
     }
     let name = base_name(&first.text).to_owned();
     match name.as_str() {
@@ -286,9 +286,12 @@ fn after_options<'a>(
             at += 2;
             continue;
         }
-        let joined = with_value.iter().any(|option| match option.starts_with("--") {
-            true => text.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
-            false => text.starts_with(option),
+        let joined = with_value.iter().any(|option| {
+            if option.starts_with("--") {
+                text.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
+            } else {
+                text.starts_with(option)
+            }
         });
         if !joined && flags.is_some_and(|flags| !flags.contains(&text)) {
             return None;

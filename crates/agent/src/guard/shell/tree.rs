@@ -176,8 +176,8 @@ impl Walk<'_> {
         let (mut mark, mut body) = (String::new(), String::new());
         for child in node.children(&mut cursor) {
             match child.kind() {
-                "heredoc_start" => mark = self.text(child).to_owned(),
-                "heredoc_body" => body = self.text(child).to_owned(),
+                "heredoc_start" => self.text(child).clone_into(&mut mark),
+                "heredoc_body" => self.text(child).clone_into(&mut body),
                 _ => {}
             }
         }

@@ -1,0 +1,73 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use async_trait::async_trait;
+use haft_store::ArtifactId;
+use haft_tool::{Admission, CallId, Context, Layer, Next, Outcome, Place};
+
+use crate::transcript::{Event, Journal};
+
+/// Artifacts that hold the whole text of calls under way, from the layer that cut it to the layer that records it.
+#[derive(Clone, Default)]
+pub(crate) struct Wholes(Arc<Mutex<HashMap<CallId, ArtifactId>>>);
+
+impl Wholes {
+    pub(crate) fn put(&self, call: CallId, artifact: ArtifactId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call, artifact);
+    }
+
+    fn take(&self, call: &CallId) -> Option<ArtifactId> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(call)
+    }
+}
+
+/// Writes a call into the transcript before it is made and its outcome after it, refused calls too. A call that cannot be recorded is not
+/// made.
+pub(crate) struct Record {
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) wholes: Wholes,
+}
+
+#[async_trait]
+impl Layer for Record {
+    fn place(&self) -> Place {
+        Place::Record
+    }
+
+    async fn around(&self, admission: Admission<'_>, context: Context, next: Next<'_>) -> Outcome {
+        let started = Event::CallStarted { call: admission.call.clone(), surface: admission.surface.kind() };
+        if let Err(error) = self.journal.append(vec![started]).await {
+            tracing::error!(%error, "a call could not be recorded");
+            return Outcome::error(format!(
+                "Not done: the call could not be recorded in the transcript ({error})."
+            ));
+        }
+        let begin = Instant::now();
+        let outcome = next.run(context).await;
+        let id = admission.call.id.clone();
+        let finished = Event::CallFinished {
+            whole: self.wholes.take(&id),
+            id,
+            outcome: outcome.clone(),
+            ms: begin.elapsed().as_secs_f64() * 1e3,
+        };
+        match self.journal.append(vec![finished]).await {
+            Ok(()) => outcome,
+            Err(error) => {
+                tracing::error!(%error, "an outcome could not be recorded");
+                let mut outcome = outcome;
+                outcome.is_error = true;
+                outcome.content.insert(
+                    0,
+                    haft_tool::Content::text(format!(
+                        "The call was made, but its outcome could not be recorded ({error})."
+                    )),
+                );
+                outcome
+            }
+        }
+    }
+}

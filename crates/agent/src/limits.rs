@@ -1,0 +1,47 @@
+//! The bounds of a run, each with its reason.
+
+use std::time::Duration;
+
+/// How long a conversation stays ours without a word: long enough for a busy disk, short enough that nobody waits for a dead node.
+pub(crate) const LEASE: Duration = Duration::from_secs(15);
+/// Live frames that a watcher may lag behind before it loses some: a long answer's deltas and a noisy command together.
+pub(crate) const FRAMES: usize = 4096;
+/// Events read at a time when a conversation is taken up.
+pub(crate) const READ_EVENTS: usize = 512;
+/// Model answers in one run, unless configured: far more than honest work takes, far less than a night.
+pub(crate) const MAX_STEPS: u32 = 200;
+/// The same calls with the same outcome in a row: from here on the model is told.
+pub(crate) const LOOP_WARNING: usize = 4;
+/// …and from here on the run is stopped.
+pub(crate) const LOOP_STOP: usize = 8;
+/// Bytes of text that one call may put into the model's context: about 12,000 tokens.
+pub(crate) const MODEL_TEXT: usize = 48 * 1024;
+/// Rows of a table that a model is given.
+pub(crate) const MODEL_ROWS: usize = 200;
+/// How long calls may take to clean up after a run was stopped, before they are dropped (dropping kills their processes).
+pub(crate) const STOP_GRACE: Duration = Duration::from_secs(4);
+/// Share of the model's context from which a conversation is compacted before the next question: the answer needs room, and estimates of
+/// new text are rough.
+pub(crate) const COMPACT_AT: f64 = 0.8;
+/// Bytes per token, for text that no provider has counted yet.
+pub(crate) const BYTES_PER_TOKEN: f64 = 3.5;
+/// Bytes of a tool result that the summary of a compaction is made from.
+pub(crate) const SUMMARY_RESULT: usize = 2_000;
+/// How often in a row a conversation that is still too long is compacted, before the run gives up.
+pub(crate) const COMPACTIONS: u32 = 2;
+/// Pieces of live output that may wait to be shown.
+pub(crate) const PROGRESS: usize = 256;
+/// Depth to which a shell line's grammar tree, and `sh -c` within `sh -c`, is followed; a deeper one is treated as not understood.
+pub(crate) const SHELL_NESTING: usize = 200;
+/// `sh -c 'sh -c …'`: deeper than this nobody writes by hand.
+pub(crate) const SHELL_SCRIPTS: usize = 8;
+/// Bytes of a shell line that is still analysed; a longer one is treated as not understood.
+pub(crate) const SHELL_LINE: usize = 64 * 1024;
+/// Words of a line that does not parse that are tried against deny rules, each as the beginning of a command.
+pub(crate) const SHELL_CRUDE_WORDS: usize = 256;
+/// Bytes of a `haft.toml`; a larger one is a mistake.
+pub(crate) const CONFIG_FILE: u64 = 1024 * 1024;
+/// Bytes of one instruction file that reach the model: about 8,000 tokens.
+pub(crate) const INSTRUCTION_FILE: usize = 32 * 1024;
+/// Bytes of all instruction files together.
+pub(crate) const INSTRUCTIONS: usize = 96 * 1024;

@@ -1,0 +1,176 @@
+//! A host over a directory of its own, and a model that is told what to answer.
+
+#![allow(clippy::unnecessary_wraps, reason = "lists of answers hold failures too")]
+#![allow(dead_code, reason = "every test file uses a part of this")]
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use futures::stream;
+use haft_agent::{
+    Approve, Conversation, Event, Host, Mode, Setup,
+    config::{Config, Overrides},
+};
+use haft_model::{
+    Answer, AssistantPart, Event as ModelEvent, EventStream, Model, ModelError, Profile, Request, StopReason,
+    ToolCall, Usage, UserPart,
+};
+use haft_system::Environment;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// A home, a project in it, and a host.
+pub(crate) struct World {
+    pub(crate) root: TempDir,
+    pub(crate) host: Host,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let root = TempDir::new().unwrap();
+        std::fs::create_dir(root.path().join("project")).unwrap();
+        let host = Self::host(root.path()).await;
+        World { root, host }
+    }
+
+    /// Another host over the same state, as another process would be.
+    pub(crate) async fn host(root: &Path) -> Host {
+        let path = std::fs::read_to_string("/proc/self/environ").unwrap();
+        let path = path.split('\0').find_map(|variable| variable.strip_prefix("PATH=")).unwrap().to_owned();
+        let environment =
+            Environment::of([("HOME", root.as_os_str()), ("PATH", path.as_ref())], root.join("project"));
+        Host::open(environment).await.unwrap()
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.root.path().join("project")
+    }
+
+    pub(crate) fn put(&self, name: &str, text: &str) {
+        std::fs::write(self.project().join(name), text).unwrap();
+    }
+
+    pub(crate) fn get(&self, name: &str) -> String {
+        std::fs::read_to_string(self.project().join(name)).unwrap()
+    }
+
+    pub(crate) fn setup(&self, approve: Approve) -> Setup {
+        let config = Config::load(self.host.environment(), &self.project(), Overrides::default()).unwrap();
+        Setup { space: "default".into(), mode: Mode::Agent, approve, config }
+    }
+
+    pub(crate) async fn start(&self, approve: Approve) -> Arc<Conversation> {
+        Arc::new(self.host.start(&self.project(), self.setup(approve)).await.unwrap())
+    }
+
+    /// All events of a conversation, in order.
+    pub(crate) async fn events(&self, conversation: &Conversation) -> Vec<Event> {
+        let stored = self.host.store().read(conversation.id(), 0, 10_000).await.unwrap();
+        stored.iter().map(|stored| Event::from_stored(stored).unwrap()).collect()
+    }
+}
+
+pub(crate) fn said(text: &str) -> Vec<UserPart> {
+    vec![UserPart::Text { text: text.into() }]
+}
+
+pub(crate) fn never() -> CancellationToken {
+    CancellationToken::new()
+}
+
+/// One answer of the model.
+pub(crate) fn words(text: &str) -> Result<Answer, ModelError> {
+    Ok(Answer {
+        parts: vec![AssistantPart::Text { text: text.into() }],
+        stop: StopReason::EndTurn,
+        usage: usage(),
+    })
+}
+
+/// An answer with calls; ids are made from `id`.
+pub(crate) fn calls(id: &str, calls: &[(&str, Value)]) -> Result<Answer, ModelError> {
+    let parts = calls
+        .iter()
+        .enumerate()
+        .map(|(at, (tool, arguments))| {
+            AssistantPart::Call(ToolCall {
+                id: format!("{id}_{at}"),
+                tool: (*tool).into(),
+                arguments: arguments.clone(),
+                proof: None,
+            })
+        })
+        .collect();
+    Ok(Answer { parts, stop: StopReason::ToolCalls, usage: usage() })
+}
+
+fn usage() -> Usage {
+    Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() }
+}
+
+/// Gives its answers in order and keeps what it was asked.
+pub(crate) struct Puppet {
+    answers: Mutex<Vec<Result<Answer, ModelError>>>,
+    pub(crate) requests: Mutex<Vec<Request>>,
+    pub(crate) context_tokens: u32,
+    /// Answers given so far.
+    pub(crate) given: AtomicUsize,
+}
+
+impl Puppet {
+    pub(crate) fn new(answers: impl IntoIterator<Item = Result<Answer, ModelError>>) -> Self {
+        let mut answers: Vec<_> = answers.into_iter().collect();
+        answers.reverse();
+        Puppet {
+            answers: Mutex::new(answers),
+            requests: Mutex::default(),
+            context_tokens: 100_000,
+            given: AtomicUsize::default(),
+        }
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Model for Puppet {
+    fn name(&self) -> &'static str {
+        "test/puppet"
+    }
+
+    fn profile(&self) -> Profile {
+        Profile { context_tokens: self.context_tokens, prices: None, images: true }
+    }
+
+    async fn ask(&self, request: &Request, _: CancellationToken) -> Result<EventStream, ModelError> {
+        haft_model::check_request(request).unwrap();
+        self.requests.lock().unwrap().push(request.clone());
+        let answer = self.answers.lock().unwrap().pop().expect("the test gave too few answers");
+        self.given.fetch_add(1, Ordering::SeqCst);
+        let answer = answer?;
+        let mut events: Vec<Result<ModelEvent, ModelError>> = answer
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                AssistantPart::Text { text } => Some(Ok(ModelEvent::Text(text.clone()))),
+                _ => None,
+            })
+            .collect();
+        events.push(Ok(ModelEvent::Done(answer)));
+        Ok(Box::pin(stream::iter(events)))
+    }
+}
+
+/// The arguments of a `write`.
+pub(crate) fn write(path: &str, content: &str) -> (&'static str, Value) {
+    ("write", json!({"path": path, "content": content}))
+}

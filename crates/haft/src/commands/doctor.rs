@@ -1,0 +1,144 @@
+//! `haft doctor`: what is there for this checkout, what is missing, and the command that brings it.
+
+use std::{path::Path, process::ExitCode};
+
+use haft_agent::config::Config;
+use haft_system::Environment;
+
+use crate::{
+    cli,
+    output::{FAILED, out},
+    session,
+};
+
+/// One thing that was looked at.
+struct Check {
+    what: &'static str,
+    state: State,
+    detail: String,
+}
+
+enum State {
+    Good,
+    /// Something will not work until it is put right.
+    Missing {
+        remedy: String,
+    },
+    /// Worth knowing; everything works without.
+    Note,
+}
+
+/// Looks, and says what it saw. Fails when something that a run needs is missing.
+pub(crate) fn doctor(environment: &Environment, arguments: &cli::Doctor) -> anyhow::Result<ExitCode> {
+    let config = session::load_config(environment, &arguments.place.dir, &arguments.place.models)?;
+    let directory = environment.directory().join(&arguments.place.dir);
+    let mut checks = vec![
+        state(environment),
+        program(environment, "bash", "the `shell` tool runs commands with it", true),
+    ];
+    checks.push(program(environment, "git", "models use it to see what changed", false));
+    checks.push(repository(&directory));
+    checks.push(model(&config));
+    for warning in config.warnings() {
+        checks.push(Check { what: "settings", state: State::Note, detail: warning.clone() });
+    }
+    let mut missing = false;
+    for check in checks {
+        let (sign, remedy) = match &check.state {
+            State::Good => ("ok     ", None),
+            State::Missing { remedy } => ("missing", Some(remedy)),
+            State::Note => ("note   ", None),
+        };
+        out(format_args!("{sign}  {:9}  {}", check.what, check.detail))?;
+        if let Some(remedy) = remedy {
+            missing = true;
+            out(format_args!("                    → {remedy}"))?;
+        }
+    }
+    Ok(if missing { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn state(environment: &Environment) -> Check {
+    let what = "state";
+    let Some(directory) = environment.state_dir() else {
+        return Check {
+            what,
+            state: State::Missing { remedy: "set HAFT_STATE_DIR, or HOME".into() },
+            detail: "there is no place to keep transcripts".into(),
+        };
+    };
+    // The nearest directory that exists has to take the others.
+    let existing = directory.ancestors().find(|path| path.exists()).unwrap_or(&directory);
+    let writable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK).is_ok();
+    let detail = format!("transcripts are kept in {}", directory.display());
+    let state = if writable {
+        State::Good
+    } else {
+        State::Missing { remedy: format!("make {} writable, or set HAFT_STATE_DIR", existing.display()) }
+    };
+    Check { what, state, detail }
+}
+
+fn program(environment: &Environment, name: &'static str, why: &str, needed: bool) -> Check {
+    match environment.find_program(name) {
+        Some(path) => Check { what: name, state: State::Good, detail: path.display().to_string() },
+        None => Check {
+            what: name,
+            state: if needed {
+                State::Missing { remedy: format!("install {name} with your system's package manager") }
+            } else {
+                State::Note
+            },
+            detail: format!("not on PATH; {why}"),
+        },
+    }
+}
+
+fn repository(directory: &Path) -> Check {
+    let what = "checkout";
+    match directory.canonicalize() {
+        Ok(real) => {
+            let detail = match real.ancestors().find(|path| path.join(".git").exists()) {
+                Some(root) => format!("{} in the repository {}", real.display(), root.display()),
+                None => format!(
+                    "{}, which is in no git repository: changes cannot be compared or taken back with git",
+                    real.display()
+                ),
+            };
+            Check { what, state: State::Good, detail }
+        }
+        Err(error) => Check {
+            what,
+            state: State::Missing { remedy: "name a directory that exists with --dir".into() },
+            detail: format!("{}: {error}", directory.display()),
+        },
+    }
+}
+
+fn model(config: &Config) -> Check {
+    let what = "model";
+    if config.model().is_none() {
+        return Check {
+            what,
+            state: State::Missing {
+                remedy: "export ANTHROPIC_API_KEY=… and use --model anthropic/NAME; docs/models.md has the other ways".into(),
+            },
+            detail: "none is configured".into(),
+        };
+    }
+    match session::open_model(config, None) {
+        Ok(model) => Check {
+            what,
+            state: State::Good,
+            detail: format!(
+                "{} (settings are there; whether the provider takes the key shows at the first question)",
+                model.name()
+            ),
+        },
+        Err(error) => Check {
+            what,
+            state: State::Missing { remedy: "see `haft config` for where the setting comes from".into() },
+            detail: format!("{error:#}"),
+        },
+    }
+}

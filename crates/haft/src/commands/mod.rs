@@ -1,0 +1,12 @@
+//! The commands, a file each.
+
+pub(crate) mod chat;
+pub(crate) mod config;
+pub(crate) mod console;
+pub(crate) mod conversations;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod export;
+pub(crate) mod run;
+pub(crate) mod tool;
+pub(crate) mod tools;
