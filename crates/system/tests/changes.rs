@@ -1,4 +1,4 @@
-//! What a commit does, refuses and says.
+//! What a commit does.
 
 #![expect(clippy::unwrap_used, reason = "a test says what went wrong by panicking")]
 #![expect(unreachable_pub, reason = "the module is shared by several tests")]
@@ -9,29 +9,15 @@ mod tree;
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
-    sync::{Arc, Mutex},
 };
 
-use async_trait::async_trait;
-use haft_system::{
-    Before, Change, ChangeError, ChangeKind, ChangeObserver, ChangeSet, Committed, FileChange, Note,
-    PathError, Planned, ResolvedPath,
-};
-use haft_tool::{Access, Outcome, ToolError};
+use haft_system::{Before, Change, ChangeError, ChangeKind, Committed, FileChange};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 use tree::*;
 
 fn file_change(file: &str, change: ChangeKind, from: Option<&str>) -> FileChange {
     FileChange { file: file.to_owned(), change, from: from.map(str::to_owned) }
-}
-
-fn plain(text: &str) -> Node {
-    Node::File { text: text.to_owned(), mode: 0o644, links: 1 }
-}
-
-fn text_of(result: Result<Committed, ChangeError>) -> String {
-    result.unwrap_err().to_string()
 }
 
 #[tokio::test]
@@ -251,234 +237,6 @@ async fn two_names_that_differ_in_case_are_two_files_here_and_a_move_between_the
     );
 }
 
-#[tokio::test]
-async fn what_has_changed_since_is_refused_as_a_whole_and_every_file_is_named() {
-    let place = Place::new();
-    for name in ["fine", "edited", "deleted", "linked", "directory", "same-again", "idle"] {
-        place.file(name, "old", 0o644);
-    }
-    fs::create_dir(place.root().join("sub")).unwrap();
-    let changes = place.changes();
-    let mut set = Vec::new();
-    for name in ["fine", "edited", "deleted", "linked", "directory", "created", "sub/file", "same-again"] {
-        set.push(write(&changes, name, "new").await);
-    }
-    set.push(write(&changes, "idle", "old").await);
-    let at = |name: &str| place.root().join(name);
-    fs::write(at("edited"), "by somebody").unwrap();
-    fs::remove_file(at("deleted")).unwrap();
-    fs::remove_file(at("linked")).unwrap();
-    symlink("fine", at("linked")).unwrap();
-    fs::remove_file(at("directory")).unwrap();
-    fs::create_dir(at("directory")).unwrap();
-    fs::write(at("created"), "by somebody").unwrap();
-    fs::remove_dir(at("sub")).unwrap();
-    fs::create_dir(at("elsewhere")).unwrap();
-    symlink("elsewhere", at("sub")).unwrap();
-    // Another file with the same content is as good.
-    fs::remove_file(at("same-again")).unwrap();
-    fs::write(at("same-again"), "old").unwrap();
-    // A file that would not even be written belongs to the set as well.
-    fs::write(at("idle"), "by somebody").unwrap();
-    let tree = place.tree();
-    let error = commit(&changes, set).await.unwrap_err();
-    assert_eq!(place.tree(), tree);
-    let stale = [
-        ("edited", "its content has changed"),
-        ("deleted", "it has been deleted"),
-        ("linked", "a symbolic link has been put in its way, it now leads to fine"),
-        ("directory", "it has become a directory"),
-        ("created", "it has been created in the meantime"),
-        ("sub/file", "a symbolic link has been put in its way, it now leads to elsewhere/file"),
-        ("idle", "its content has changed"),
-    ]
-    .map(|(file, why)| (file.to_owned(), why.to_owned()));
-    assert!(matches!(&error, ChangeError::Stale { files } if files == &stale), "{error:?}");
-    insta::assert_snapshot!(error.to_string());
-    let ToolError::Model { structured, .. } = error.into() else { panic!() };
-    assert_eq!(structured["stale"][0], json!({"file": "edited", "why": "its content has changed"}));
-}
-
-#[tokio::test]
-async fn sets_that_make_no_sense_are_refused() {
-    let place = Place::new();
-    place.file("a", "a", 0o644);
-    place.file("dir/b", "b", 0o644);
-    let changes = place.changes();
-    let tree = place.tree();
-    let twice = vec![write(&changes, "a", "1").await, delete(&changes, "a").await];
-    let by_another_path = vec![write(&changes, "dir/../a", "1").await, write(&changes, "a", "2").await];
-    let onto_itself = vec![rename(&changes, "a", "./a", None).await];
-    let nothing_to_delete = vec![delete(&changes, "nothing").await];
-    let nothing_to_move = vec![rename(&changes, "nothing", "b", None).await];
-    let nested = vec![write(&changes, "x", "1").await, write(&changes, "x/y", "2").await];
-    let mut told = Vec::new();
-    for set in [twice, by_another_path, onto_itself, nothing_to_delete, nothing_to_move, nested] {
-        told.push(text_of(commit(&changes, set).await));
-    }
-    let path = changes.workdir().resolve("dir", Access::Write).unwrap();
-    told.push(changes.capture(&path).await.unwrap_err().to_string());
-    insta::assert_snapshot!(told.join("\n"));
-    assert_eq!(place.tree(), tree);
-    // Nothing to do is nothing done.
-    assert_eq!(commit(&changes, vec![]).await.unwrap(), Committed::default());
-}
-
-#[tokio::test]
-async fn what_is_read_only_is_refused_beforehand_to_root_too() {
-    let place = Place::new();
-    place.file("fine", "old", 0o644);
-    place.file("locked", "old", 0o444);
-    place.file("dir/file", "old", 0o644);
-    let directory = place.root().join("dir");
-    fs::set_permissions(&directory, fs::Permissions::from_mode(0o555)).unwrap();
-    let changes = place.changes();
-    let tree = place.tree();
-    let mut told = Vec::new();
-    for name in ["locked", "dir/file", "dir/new", "dir/deep/new"] {
-        let set = vec![write(&changes, "fine", "new").await, write(&changes, name, "new").await];
-        told.push(text_of(commit(&changes, set).await));
-    }
-    told.push(text_of(commit(&changes, vec![delete(&changes, "locked").await]).await));
-    told.push(text_of(commit(&changes, vec![rename(&changes, "locked", "free", None).await]).await));
-    assert_eq!(place.tree(), tree);
-    insta::assert_snapshot!(told.join("\n"));
-    // What is not changed may be read-only.
-    commit(&changes, vec![write(&changes, "locked", "old").await]).await.unwrap();
-    fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-#[tokio::test]
-async fn the_jail_holds_at_the_commit_too() {
-    let place = Place::new();
-    place.file(".git/config", "", 0o644);
-    fs::write(place.scratch().join("outside"), "old").unwrap();
-    let changes = place.changes();
-    for real in [place.root().join(".git/config"), place.scratch().join("outside")] {
-        let path = ResolvedPath {
-            real: real.canonicalize().unwrap(),
-            shown: "x".to_owned(),
-            state: haft_system::PathState::File,
-            via_symlink: false,
-        };
-        let at = changes.capture(&path).await.unwrap();
-        let error = commit(&changes, vec![Change::Write { at, after: b"new".to_vec() }]).await.unwrap_err();
-        assert!(
-            matches!(error, ChangeError::Path(PathError::Git { .. } | PathError::Outside { .. })),
-            "{error:?}"
-        );
-        assert_ne!(fs::read(real).unwrap(), b"new");
-    }
-}
-
-type Act = fn(&std::path::Path);
-
-#[tokio::test]
-async fn what_slips_in_between_the_check_and_the_rename_is_kept_and_all_is_taken_back() {
-    let acts: [(&str, Act); 5] = [
-        ("it was changed while the change was being made", |root| {
-            fs::write(root.join("b"), "by somebody").unwrap();
-        }),
-        ("it was deleted while the change was being made", |root| fs::remove_file(root.join("b")).unwrap()),
-        ("it was changed while the change was being made", |root| {
-            fs::remove_file(root.join("b")).unwrap();
-            symlink("/etc/passwd", root.join("b")).unwrap();
-        }),
-        ("it was created while the change was being made", |root| {
-            fs::write(root.join("new"), "by somebody").unwrap();
-        }),
-        ("its directory has been moved or replaced", |root| {
-            fs::rename(root.join("d"), root.join("moved")).unwrap();
-            symlink("/tmp", root.join("d")).unwrap();
-        }),
-    ];
-    for (why, act) in acts {
-        let plant = |place: &Place| {
-            for name in ["a", "b", "d/c"] {
-                place.file(name, "old", 0o644);
-            }
-        };
-        let expected = Place::new();
-        plant(&expected);
-        act(&expected.root());
-
-        let place = Place::new();
-        plant(&place);
-        let root = place.root();
-        let changes = place.hooked(before_step("look again", move || act(&root)));
-        let set = vec![
-            write(&changes, "a", "new").await,
-            write(&changes, "b", "new").await,
-            write(&changes, "new", "new").await,
-            write(&changes, "d/c", "new").await,
-        ];
-        let error = commit(&changes, set).await.unwrap_err();
-        assert!(matches!(&error, ChangeError::Stale { files } if files[0].1 == why), "{error:?}");
-        // A temporary file in a directory that was moved away cannot be found again; all else is as it was.
-        let without_temps: Tree =
-            place.tree().into_iter().filter(|(name, _)| !name.starts_with("moved/.c.haft-")).collect();
-        assert_eq!(without_temps, expected.tree());
-    }
-}
-
-#[tokio::test]
-async fn a_rollback_never_overwrites_what_somebody_else_wrote() {
-    let place = Place::new();
-    place.file("a", "old", 0o644);
-    place.file("b", "old", 0o644);
-    let root = place.root();
-    let renames = std::sync::atomic::AtomicUsize::new(0);
-    // The second rename fails, and at that moment somebody writes to the first file.
-    let hook: haft_system::changes::StepHook = Arc::new(move |_, step| {
-        if step == "rename" && renames.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1 {
-            fs::write(root.join("a"), "by somebody else").unwrap();
-            return Err(rustix::io::Errno::IO.into());
-        }
-        Ok(())
-    });
-    let changes = place.hooked(hook);
-    let set = vec![write(&changes, "a", "new").await, write(&changes, "b", "new").await];
-    let error = commit(&changes, set).await.unwrap_err();
-    let told = error.to_string();
-    let ChangeError::RollbackFailed { files, .. } = error else { panic!("{error:?}") };
-    let backup = files[0].backup.clone().unwrap();
-    assert_eq!(fs::read(&backup).unwrap(), b"old");
-    insta::assert_snapshot!(told.replace(&backup.display().to_string(), "BACKUP"));
-    let expected = [("a", "by somebody else"), ("b", "old")];
-    assert_eq!(place.tree(), expected.map(|(name, text)| (name.to_owned(), plain(text))).into());
-    // The next start leaves it alone as well, names it once, and keeps the backup.
-    let (_, recovered) = place.open();
-    let [recovery] = &recovered[..] else { panic!("{recovered:?}") };
-    assert!(recovery.needs_attention);
-    let kept = backup.parent().unwrap().with_extension("unresolved").join("0.before");
-    insta::assert_snapshot!(recovery.text.replace(&kept.display().to_string(), "BACKUP"));
-    assert_eq!(fs::read(kept).unwrap(), b"old");
-    assert_eq!(place.open().1, []);
-    assert_eq!(place.tree(), expected.map(|(name, text)| (name.to_owned(), plain(text))).into());
-}
-
-#[tokio::test]
-async fn failures_are_told_as_they_are() {
-    let mut told = Vec::new();
-    for (name, step) in [("write the first half", 0), ("rename", 1), ("sync directory", 2)] {
-        let place = Place::new();
-        place.file("a", "old", 0o644);
-        place.file("b", "old", 0o644);
-        let seen = std::sync::atomic::AtomicUsize::new(0);
-        let changes = place.hooked(Arc::new(move |_, at| {
-            if at == name && seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == step {
-                return Err(rustix::io::Errno::NOSPC.into());
-            }
-            Ok(())
-        }));
-        let set = vec![write(&changes, "a", "new").await, write(&changes, "b", "new").await];
-        let error = commit(&changes, set).await.unwrap_err();
-        let outcome = Outcome::from(ToolError::from(error));
-        told.push(outcome.first_text().unwrap().to_owned());
-    }
-    insta::assert_snapshot!(told.join("\n\n"));
-}
-
 fn mount(
     source: impl AsRef<std::path::Path>,
     target: &std::path::Path,
@@ -609,212 +367,64 @@ async fn two_writers_take_turns_and_the_slower_one_is_refused() {
     assert_eq!(place.journal_left(), [""; 0]);
 }
 
-#[derive(Default)]
-struct Watcher {
-    seen: Mutex<Vec<String>>,
-    note: Option<Note>,
-    root: std::path::PathBuf,
-}
-
-impl Watcher {
-    fn tell(&self, when: &str, planned: &[Planned]) {
-        let text = |bytes: &Option<Arc<[u8]>>| {
-            bytes.as_ref().map_or("-".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned())
-        };
-        for planned in planned {
-            let on_disk = fs::read_to_string(&planned.file.real).unwrap_or("-".to_owned());
-            let from = planned.from.as_ref().map_or(String::new(), |from| format!(" from {}", from.shown));
-            self.seen.lock().unwrap().push(format!(
-                "{when}: {}{from} {:?} {} -> {}, on disk {on_disk}",
-                planned.file.shown,
-                planned.kind,
-                text(&planned.before),
-                text(&planned.after),
-            ));
-        }
-    }
-}
-
-#[async_trait]
-impl ChangeObserver for Watcher {
-    async fn before(&self, planned: &[Planned]) {
-        self.tell("before", planned);
-    }
-
-    async fn after(&self, committed: &[Planned]) -> Option<Note> {
-        self.tell("after", committed);
-        self.note.clone()
-    }
-}
-
-struct Faulty;
-
-#[async_trait]
-impl ChangeObserver for Faulty {
-    async fn before(&self, _: &[Planned]) {}
-
-    async fn after(&self, _: &[Planned]) -> Option<Note> {
-        panic!("a bug in an observer");
-    }
-}
-
-fn note(text: &str) -> Note {
-    Note { text: Some(text.to_owned()), structured: json!({"verified": true}).as_object().unwrap().clone() }
-}
-
-#[tokio::test]
-async fn observers_see_all_files_at_once_and_their_notes_come_back() {
-    let place = Place::new();
-    for name in ["a", "b", "c", "same"] {
-        place.file(name, "old", 0o644);
-    }
-    let changes = place.changes();
-    let first = Arc::new(Watcher { note: Some(note("first")), root: place.root(), ..Watcher::default() });
-    let second = Arc::new(Watcher { note: Some(note("second")), ..Watcher::default() });
-    let silent = Arc::new(Watcher::default());
-    changes.observe(first.clone());
-    changes.observe(silent);
-    changes.observe(Arc::new(Faulty));
-    changes.observe(second);
-    let set = vec![
-        write(&changes, "same", "old").await,
-        write(&changes, "a", "new").await,
-        delete(&changes, "b").await,
-        rename(&changes, "c", "d", Some("moved")).await,
-        write(&changes, "e", "created").await,
-    ];
-    let committed = commit(&changes, set).await.unwrap();
-    assert_eq!(committed.notes, [note("first"), note("second")]);
-    insta::assert_snapshot!(committed.warnings.join("\n"));
-    let seen = std::mem::take(&mut *first.seen.lock().unwrap());
-    assert_eq!(
-        seen,
-        [
-            "before: a Modified old -> new, on disk old",
-            "before: b Deleted old -> -, on disk old",
-            "before: d from c Moved old -> moved, on disk -",
-            "before: e Created - -> created, on disk -",
-            "after: a Modified old -> new, on disk new",
-            "after: b Deleted old -> -, on disk -",
-            "after: d from c Moved old -> moved, on disk moved",
-            "after: e Created - -> created, on disk created",
-        ]
-    );
-    // Nothing to see where nothing changes, and no `after` for what was refused.
-    commit(&changes, vec![write(&changes, "same", "old").await]).await.unwrap();
-    assert_eq!(*first.seen.lock().unwrap(), [""; 0]);
-    let set = vec![write(&changes, "a", "newer").await];
-    fs::write(place.root().join("a"), "by somebody").unwrap();
-    commit(&changes, set).await.unwrap_err();
-    assert_eq!(*first.seen.lock().unwrap(), ["before: a Modified new -> newer, on disk by somebody"]);
-}
-
-/// Holds a commit before it begins until it is let go.
-struct Gate {
-    reached: tokio::sync::Notify,
-    open: tokio::sync::Notify,
-    done: tokio::sync::Notify,
-}
-
-#[async_trait]
-impl ChangeObserver for Gate {
-    async fn before(&self, _: &[Planned]) {
-        self.reached.notify_one();
-        self.open.notified().await;
-    }
-
-    async fn after(&self, _: &[Planned]) -> Option<Note> {
-        self.done.notify_one();
-        None
-    }
-}
-
-#[tokio::test]
-async fn a_caller_that_gives_up_does_not_leave_half_a_commit() {
-    let place = Place::new();
-    for name in ["a", "b"] {
-        place.file(name, "old", 0o644);
-    }
-    let changes = place.changes();
-    let gate = Arc::new(Gate {
-        reached: tokio::sync::Notify::new(),
-        open: tokio::sync::Notify::new(),
-        done: tokio::sync::Notify::new(),
+/// Not a test by itself: what a process of another user does.
+#[test]
+#[ignore = "started by the test below as a process of its own"]
+#[expect(clippy::disallowed_methods, reason = "the test below tells it where to work")]
+fn process_of_another_user() {
+    let Some(scratch) = std::env::var_os("SCRATCH").map(std::path::PathBuf::from) else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let workdir = haft_system::Workdir::new(root_in(&scratch)).unwrap();
+    let (changes, _) = haft_system::Changes::open(workdir, journal_in(&scratch)).unwrap();
+    runtime.block_on(async {
+        let committed = commit(&changes, vec![write(&changes, "theirs", "new").await]).await.unwrap();
+        assert_eq!(
+            committed.warnings,
+            ["theirs belongs to another user or group, which only root could give it again, so it was written in place."]
+        );
+        assert_eq!(
+            text_of(commit(&changes, vec![write(&changes, "closed", "new").await]).await),
+            "Nothing was changed: closed may not be written by the user that Haft runs as."
+        );
+        assert_eq!(
+            text_of(commit(&changes, vec![write(&changes, "dir/new", "new").await]).await),
+            "Nothing was changed: dir/new lies in the directory dir, which may not be written by the user that Haft runs as."
+        );
     });
-    changes.observe(gate.clone());
-    let set = vec![write(&changes, "a", "new").await, write(&changes, "b", "new").await];
-    let task = {
-        let changes = changes.clone();
-        tokio::spawn(async move { changes.commit(ChangeSet { changes: set }, "a test").await })
-    };
-    gate.reached.notified().await;
-    // One that has not had its turn yet does nothing at all once it is dropped.
-    let waiting = {
-        let set = vec![write(&changes, "c", "never").await];
-        let changes = changes.clone();
-        tokio::spawn(async move { changes.commit(ChangeSet { changes: set }, "a test").await })
-    };
-    tokio::task::yield_now().await;
-    waiting.abort();
-    task.abort();
-    assert!(waiting.await.unwrap_err().is_cancelled());
-    assert!(task.await.unwrap_err().is_cancelled());
-    gate.open.notify_one();
-    gate.done.notified().await;
-    assert_eq!(
-        place.tree(),
-        [("a", "new"), ("b", "new")].map(|(name, text)| (name.to_owned(), plain(text))).into()
-    );
-    // The turn was given back.
-    let last = vec![write(&changes, "a", "newer").await];
-    gate.open.notify_one();
-    commit(&changes, last).await.unwrap();
 }
 
-#[tokio::test]
-async fn the_journal_is_private_and_other_directories_journals_are_left_alone() {
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a process of another user is started here, by hand")]
+fn without_the_right_to_give_a_file_its_owner_it_is_written_in_place() {
+    use std::os::unix::{fs::chown, process::CommandExt};
+    const NOBODY: u32 = 65534;
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("NOT TESTED: only root can start a process as another user");
+        return;
+    }
     let place = Place::new();
-    place.file("a", "old", 0o644);
-    let changes = place.changes();
-    assert_eq!(fs::metadata(place.journal()).unwrap().permissions().mode() & 0o777, 0o700);
-    drop(changes);
-    let folder = place.journal().join("0190");
-    fs::create_dir(&folder).unwrap();
-    let foreign = json!({"version": 1, "id": "x", "by": "y", "started_ms": 0, "root": "/elsewhere", "state": "prepared",
-        "directories": [], "entries": []});
-    fs::write(folder.join("journal.json"), foreign.to_string()).unwrap();
-    assert_eq!(place.open().1, []);
-    assert_eq!(place.journal_left(), ["0190"]);
-}
-
-#[tokio::test]
-async fn a_forged_journal_leads_nowhere() {
-    let place = Place::new();
-    place.file(".git/config", "git", 0o644);
-    fs::write(place.scratch().join("outside"), "outside").unwrap();
-    let root = place.root().canonicalize().unwrap();
-    let folder = place.journal().join("0190");
-    fs::create_dir_all(&folder).unwrap();
-    let outside = place.scratch().canonicalize().unwrap().join("outside");
-    let content = |text: &str| json!({"size": text.len(), "blake3": blake3::hash(text.as_bytes()).to_hex().to_string()});
-    let entry = |path: &std::path::Path, after: &str| {
-        json!({"path": path, "shown": path.file_name().unwrap().to_str(), "before": content("evil"), "after": content(after),
-            "dress": null, "in_place": true})
-    };
-    let journal = json!({"version": 1, "id": "x", "by": "y", "started_ms": 0, "root": root, "state": "prepared", "directories": [],
-        "entries": [entry(&outside, "outside"), entry(&root.join(".git/config"), "git")]});
-    fs::write(folder.join("journal.json"), journal.to_string()).unwrap();
-    fs::write(folder.join("0.before"), "evil").unwrap();
-    fs::write(folder.join("1.before"), "evil").unwrap();
-    let (_, recovered) = place.open();
-    assert!(recovered[0].needs_attention, "{recovered:?}");
-    assert_eq!(fs::read(outside).unwrap(), b"outside");
-    assert_eq!(fs::read(root.join(".git/config")).unwrap(), b"git");
-
-    let folder = place.journal().join("0191");
-    fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("journal.json"), "{ not json").unwrap();
-    let (_, recovered) = place.open();
-    assert!(recovered[0].text.contains("cannot be read"), "{recovered:?}");
-    assert_eq!(place.open().1, []);
+    let open_to_all =
+        |path: &std::path::Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    open_to_all(place.scratch());
+    open_to_all(&place.root());
+    let theirs = place.file("theirs", "old", 0o664);
+    chown(&theirs, Some(0), Some(NOBODY)).unwrap();
+    place.file("closed", "old", 0o644);
+    fs::create_dir(place.root().join("dir")).unwrap();
+    // The program may lie where the other user cannot look.
+    let program = place.scratch().join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let output = std::process::Command::new(&program)
+        .args(["--exact", "process_of_another_user", "--ignored", "--nocapture"])
+        .env("SCRATCH", place.scratch())
+        .current_dir(place.scratch())
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata = fs::metadata(&theirs).unwrap();
+    assert_eq!((metadata.uid(), metadata.gid(), metadata.permissions().mode() & 0o777), (0, NOBODY, 0o664));
+    assert_eq!(fs::read(theirs).unwrap(), b"new");
+    assert_eq!(fs::read(place.root().join("closed")).unwrap(), b"old");
 }

@@ -14,6 +14,7 @@ mod plan;
 mod recover;
 
 use std::{
+    fmt,
     panic::AssertUnwindSafe,
     path::PathBuf,
     sync::{Arc, PoisonError, RwLock},
@@ -210,13 +211,18 @@ pub struct Planned {
 }
 
 /// What was done about a change that an earlier process did not finish.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// In words: what was interrupted, what was put back, what a person has to look at.
     pub text: String,
     /// Whether something was left that a person has to look at.
     pub needs_attention: bool,
+}
+
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 impl Changes {

@@ -175,3 +175,11 @@ pub fn before_step(name: &'static str, act: impl Fn() + Send + Sync + 'static) -
         Ok(())
     })
 }
+
+pub fn plain(text: &str) -> Node {
+    Node::File { text: text.to_owned(), mode: 0o644, links: 1 }
+}
+
+pub fn text_of(result: Result<Committed, ChangeError>) -> String {
+    result.unwrap_err().to_string()
+}
