@@ -199,8 +199,16 @@ async fn a_cancelled_command_ends_with_what_it_had_said() {
 #[tokio::test]
 async fn an_end_that_is_not_known_is_not_called_a_success() {
     let bench = bench();
-    // The parent of the shell is its guard.
-    let outcome = bench.call(json!({"command": "echo begun; kill -9 $PPID; sleep 1000"})).await;
+    let (sender, mut pieces) = mpsc::channel(64);
+    let context = Context::new(CancellationToken::new(), Progress::to(sender));
+    let call = bench.call_in(json!({"command": "echo begun; sleep 1000"}), context);
+    let (outcome, ()) = tokio::join!(call, async {
+        pieces.recv().await.unwrap();
+        until("it is known to run", async || !bench.supervisor.running().is_empty()).await;
+        let pid = bench.supervisor.running()[0].pid;
+        let kill_guard = format!("read -r _ _ _ guard _ < /proc/{pid}/stat; kill -9 $guard");
+        bench.call(json!({"command": kill_guard})).await;
+    });
     assert_eq!(bench.supervisor.running(), []);
     insta::assert_snapshot!(bench.show("the guard is killed", &outcome));
 }

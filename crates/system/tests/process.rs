@@ -181,7 +181,7 @@ async fn secrets_and_removed_variables_are_not_seen_and_set_ones_are() {
 
 #[tokio::test]
 async fn a_program_inherits_only_its_three_descriptors_and_no_signal_state() {
-    let script = "ls /proc/self/fd | wc -l; grep -E '^Sig(Blk|Ign):' /proc/self/status; ps -o sid= -p $$ | tr -d ' '; echo $$";
+    let script = "ls /proc/self/fd | wc -l; grep -E '^Sig(Blk|Ign):' /proc/self/status; read -r -a stat < /proc/$$/stat; echo ${stat[5]}; echo $$";
     let finished = run(bash(script)).await;
     let text = finished.stdout.text();
     let lines: Vec<&str> = text.lines().collect();

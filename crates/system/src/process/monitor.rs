@@ -69,8 +69,10 @@ impl Monitor {
             Err(error) => {
                 drop(link);
                 let end = self.reap().await;
-                self.sweep().await;
-                let _ = started.send(Err(Refused::Lost(format!("its guard ended early ({end}; {error})"))));
+                let rest = after_sweep(&self.sweep().await);
+                let why = format!("its guard ended early ({end}; {error}); {rest}");
+                // An error means that nobody waits for the answer any more.
+                let _ = started.send(Err(Refused::Lost(why)));
                 return;
             }
         };
@@ -128,11 +130,7 @@ impl Monitor {
                 drop((reader, writer));
                 let end = self.reap().await;
                 let survivors = self.sweep().await;
-                let rest = if survivors.is_empty() {
-                    "everything below it was killed".to_owned()
-                } else {
-                    format!("what could not be killed: {}", survivors.join("; "))
-                };
+                let rest = after_sweep(&survivors);
                 tracing::warn!(%end, %rest, "a guard was lost");
                 let exit = Exit::Unknown(format!("its guard was lost ({end}); {rest}"));
                 self.finish(Ended { exit, leftovers: Vec::new(), survivors });
@@ -171,6 +169,14 @@ impl Monitor {
             Some(status) => format!("exit code {}", status.exit_status().unwrap_or(-1)),
             None => "no status".to_owned(),
         })
+    }
+}
+
+fn after_sweep(survivors: &[String]) -> String {
+    if survivors.is_empty() {
+        "everything below it was killed".to_owned()
+    } else {
+        format!("what could not be killed: {}", survivors.join("; "))
     }
 }
 

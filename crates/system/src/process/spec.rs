@@ -224,12 +224,12 @@ pub enum SpawnError {
     /// [`super::Supervisor::shutdown`] was called.
     #[error("`{0}` was not started: Haft is shutting down.")]
     ShutDown(String),
-    /// The guard that was to start it did not.
-    #[error("`{program}` was not started: {why}.")]
+    /// The guard ended before it could say how the start went.
+    #[error("Whether `{program}` has run is not known: {why}.")]
     Guard {
         /// As it was asked for.
         program: String,
-        /// What happened to the guard.
+        /// What happened to the guard, and what was done about what it may have started.
         why: String,
     },
     /// The system refused something a start needs: descriptors, processes, memory.
@@ -250,8 +250,9 @@ impl From<SpawnError> for ToolError {
             | SpawnError::NotExecutable { .. }
             | SpawnError::Directory { .. }
             | SpawnError::Arguments { .. }
-            | SpawnError::ShutDown(_) => ToolError::model(text),
-            SpawnError::Guard { .. } | SpawnError::System { .. } => ToolError::operator(text),
+            | SpawnError::ShutDown(_)
+            | SpawnError::Guard { .. } => ToolError::model(text),
+            SpawnError::System { .. } => ToolError::operator(text),
         }
     }
 }
