@@ -2,7 +2,7 @@ use std::{fmt, sync::OnceLock};
 
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use schemars::{JsonSchema, generate::SchemaSettings};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Characters of an offending value that an argument error quotes.
 const QUOTED_VALUE: usize = 120;
@@ -10,8 +10,12 @@ const QUOTED_VALUE: usize = 120;
 const LISTED_PROBLEMS: usize = 5;
 
 /// The JSON schema of a tool's arguments, and its validator, which is built when first needed so that a start pays for none.
+///
+/// Models are shown a shorter schema than the one that is checked: that an optional field may also be `null` is accepted and not
+/// advertised.
 pub struct Schema {
-    json: Value,
+    shown: Value,
+    checked: Value,
     validator: OnceLock<Result<Validator, String>>,
 }
 
@@ -24,26 +28,31 @@ impl Schema {
                 settings.meta_schema = None;
             })
             .into_generator();
-        let mut json = generator.into_root_schema_for::<T>().to_value();
-        tidy(&mut json, true);
-        Self::from_json(json)
+        let checked = generator.into_root_schema_for::<T>().to_value();
+        let mut shown = checked.clone();
+        tidy(&mut shown, true);
+        if let Value::Object(root) = &mut shown {
+            // What the tool does stands in the tool's own description.
+            root.remove("description");
+        }
+        Schema { shown, checked, validator: OnceLock::new() }
     }
 
     /// A schema that came from outside (an MCP server).
     pub fn from_json(json: Value) -> Self {
-        Schema { json, validator: OnceLock::new() }
+        Schema { shown: json.clone(), checked: json, validator: OnceLock::new() }
     }
 
-    /// The schema itself.
+    /// The schema as models are shown it.
     pub fn json(&self) -> &Value {
-        &self.json
+        &self.shown
     }
 
     /// Validates `arguments`.
     pub fn check(&self, arguments: &Value) -> Result<(), ArgumentError> {
         let validator = self
             .validator
-            .get_or_init(|| jsonschema::validator_for(&self.json).map_err(|error| error.to_string()));
+            .get_or_init(|| jsonschema::validator_for(&self.checked).map_err(|error| error.to_string()));
         let validator = match validator {
             Ok(validator) => validator,
             Err(error) => {
@@ -142,7 +151,7 @@ fn quote(value: &Value) -> String {
     cut
 }
 
-/// Takes out what schemars adds for programs (titles, integer formats, redundant null defaults) and keeps what a model reads.
+/// Takes out what schemars adds for programs (titles, integer formats, `null` for what is optional) and keeps what a model reads.
 fn tidy(schema: &mut Value, is_schema: bool) {
     match schema {
         Value::Object(map) => {
@@ -159,6 +168,7 @@ fn tidy(schema: &mut Value, is_schema: bool) {
                 if map.get("default").is_some_and(Value::is_null) {
                     map.remove("default");
                 }
+                without_null(map);
                 if let Some(Value::String(text)) = map.get_mut("description") {
                     *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 }
@@ -176,6 +186,31 @@ fn tidy(schema: &mut Value, is_schema: bool) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| tidy(item, true)),
         _ => {}
+    }
+}
+
+/// `["string", "null"]` is shown as `"string"`, `anyOf: [X, null]` as X, and an enumeration loses its `null`.
+fn without_null(map: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = map.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            map.insert("type".into(), only);
+        }
+    }
+    if let Some(Value::Array(options)) = map.get_mut("enum") {
+        options.retain(|option| !option.is_null());
+    }
+    if let Some(Value::Array(choices)) = map.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            map.remove("anyOf");
+            for (key, value) in only {
+                // The field's own description says more than its type's.
+                map.entry(key).or_insert(value);
+            }
+        }
     }
 }
 

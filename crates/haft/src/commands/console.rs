@@ -160,6 +160,10 @@ fn parse(line: Result<Vec<u8>, String>) -> Input {
             return Input::Wrong { id: Value::Null, why: format!("not a line of JSON: {error}. {FORMS}") };
         }
     };
+    // serde would read a list as the fields of a line in their order.
+    if !value.is_object() {
+        return Input::Wrong { id: Value::Null, why: format!("not a JSON object. {FORMS}") };
+    }
     let id = value.get("id").cloned().unwrap_or(Value::Null);
     let wrong = |error: serde_json::Error| Input::Wrong {
         id: id.clone(),
