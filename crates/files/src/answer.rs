@@ -11,7 +11,7 @@ pub(crate) fn changed(text: String, committed: Committed) -> Result<Output, Tool
     structured.insert("files".into(), files_json(&files)?);
     structured.insert("new_diagnostics".into(), json!([]));
     structured.insert("verified".into(), json!(false));
-    structured.insert("unverified_because".into(), json!("no language server watches this run's changes"));
+    structured.insert("unverified_because".into(), json!("no language server has checked this change"));
     let mut text = text.trim_end().to_owned();
     for warning in warnings {
         text.push_str("\nWarning: ");

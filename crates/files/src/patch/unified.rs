@@ -51,7 +51,8 @@ impl Header {
         let same = |name: &str, expected: &str| name == NO_FILE || name == expected;
         match (&self.rename, &self.git) {
             (Some((from, to)), _) => {
-                stripped(old.to_owned(), new.to_owned()) == (Some(from.clone()), Some(to.clone()))
+                stripped(old.to_owned(), new.to_owned(), self.git.as_ref())
+                    == (Some(from.clone()), Some(to.clone()))
             }
             // Names with spaces that differ cannot be told apart in a `diff --git` line.
             (None, Some((git_old, git_new))) if git_old.get(2..) == git_new.get(2..) => {
@@ -136,9 +137,9 @@ fn section(header: Header, hunks: Vec<Hunk>, notes: &mut Vec<String>) -> Result<
     let (old, new) = match (header.rename, header.old, header.new, header.git) {
         (Some((from, to)), ..) if !to.is_empty() => (Some(from), Some(to)),
         (Some(_), ..) => return Err("`rename to` is missing.".into()),
-        (None, Some(old), Some(new), _) => stripped(old, new),
+        (None, Some(old), Some(new), git) => stripped(old, new, git.as_ref()),
         (None, _, _, Some((old, new))) => {
-            let (old, new) = stripped(old, new);
+            let (old, new) = stripped(old, new, None);
             (old.filter(|_| !header.created), new.filter(|_| !header.deleted))
         }
         _ => return Err("it names no file.".into()),
@@ -280,18 +281,29 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), Unreadable> {
     Ok((hunk, at))
 }
 
-/// Takes `a/` and `b/` off where both sides have them; `/dev/null` becomes nothing.
-fn stripped(old: String, new: String) -> (Option<String>, Option<String>) {
-    let has = |name: &str, prefix: char| name == NO_FILE || name.starts_with(&format!("{prefix}/"));
-    // git may be told to write other pairs of letters: index, working tree, commit, object.
-    let both =
-        [('a', 'b'), ('i', 'w'), ('c', 'w'), ('c', 'i'), ('o', 'w')].into_iter().any(|(left, right)| {
-            has(&old, left) && has(&new, right)
-                || has(&old, right) && has(&new, left) && old != NO_FILE && new != NO_FILE
-        });
+/// The letters that git writes before the two paths: old and new, index, working tree, commit, object.
+const PREFIXES: [(char, char); 5] = [('a', 'b'), ('i', 'w'), ('c', 'w'), ('c', 'i'), ('o', 'w')];
+
+/// Whether two paths that are not `/dev/null` carry one of git's pairs of letters.
+fn prefixed(old: &str, new: &str) -> bool {
+    let has = |name: &str, letter: char| name.strip_prefix(letter).is_some_and(|rest| rest.starts_with('/'));
+    PREFIXES
+        .iter()
+        .any(|(left, right)| has(old, *left) && has(new, *right) || has(old, *right) && has(new, *left))
+}
+
+/// Takes `a/` and `b/` off where both sides have them; `/dev/null` becomes nothing. The `diff --git` line decides where there is one.
+fn stripped(old: String, new: String, git: Option<&(String, String)>) -> (Option<String>, Option<String>) {
+    let both = match git {
+        Some((git_old, git_new)) => prefixed(git_old, git_new),
+        // A single path says less: only the usual letters are taken for a prefix.
+        None if old == NO_FILE => new.starts_with("b/"),
+        None if new == NO_FILE => old.starts_with("a/"),
+        None => prefixed(&old, &new),
+    };
     let take = |name: String| match name {
         name if name == NO_FILE => None,
-        name if both => Some(name[2..].to_owned()),
+        name if both => Some(name.get(2..).map_or_else(|| name.clone(), str::to_owned)),
         name => Some(name),
     };
     (take(old), take(new))
@@ -323,7 +335,12 @@ fn git_paths(text: &str) -> Option<(String, String)> {
     {
         return Some((text[..middle].to_owned(), text[middle + 1..].to_owned()));
     }
-    text.split_once(' ').map(|(old, new)| (old.to_owned(), new.to_owned()))
+    // With more than one space only the new path's `b/` can tell where it begins.
+    let (old, new) = match text.strip_prefix("a/").and_then(|rest| rest.split_once(" b/")) {
+        Some((old, new)) => (format!("a/{old}"), format!("b/{new}")),
+        None => text.split_once(' ').map(|(old, new)| (old.to_owned(), new.to_owned()))?,
+    };
+    (!new.contains(" b/") && (text.matches(' ').count() == 1 || new.starts_with("b/"))).then_some((old, new))
 }
 
 /// A C-style quoted name as git writes it, and what follows.
@@ -454,6 +471,34 @@ diff --git a/x.c b/x.c
         assert_eq!(paths("--- a/x\n+++ a/x\n@@ -1 +1 @@\n-a\n+b"), ["a/x"]);
         assert_eq!(paths("--- x y\n+++ x y\n@@ -1 +1 @@\n-a\n+b"), ["x y"]);
         assert_eq!(paths("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+b"), ["x"]);
+        // One path alone is no pair of git's other letters: `i` is a directory here.
+        assert_eq!(paths("--- /dev/null\n+++ i/x\n@@ -0,0 +1 @@\n+b"), ["i/x"]);
+        assert_eq!(
+            paths("diff --git i/x w/x\nnew file mode 100644\n--- /dev/null\n+++ w/x\n@@ -0,0 +1 @@\n+b"),
+            ["x"]
+        );
+        assert_eq!(
+            paths("diff --git x x\nnew file mode 100644\n--- /dev/null\n+++ x\n@@ -0,0 +1 @@\n+b"),
+            ["x"]
+        );
+        assert_eq!(
+            paths(
+                "diff --git a/o p.c b/n q.c\nrename from o p.c\nrename to n q.c\n--- a/o p.c\n+++ b/n q.c\n@@ -1 +1 @@\n-a\n+b"
+            ),
+            ["o p.c"]
+        );
+    }
+
+    #[test]
+    fn a_file_without_a_git_header_below_one_with_it_is_another_file() {
+        let patch =
+            read("diff --git a/x b/y\nrename from x\nrename to y\n--- /dev/null\n+++ b/z\n@@ -0,0 +1 @@\n+z")
+                .unwrap();
+        let expected = vec![
+            Section { path: "x".into(), action: Action::Update { to: Some("y".into()), hunks: vec![] } },
+            Section { path: "z".into(), action: Action::Add { content: "z\n".into() } },
+        ];
+        assert_eq!(patch, Patch { sections: expected, notes: vec![] });
     }
 
     #[test]

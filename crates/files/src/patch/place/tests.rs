@@ -204,4 +204,46 @@ proptest! {
             prop_assert_eq!(applied.text, b, "{}", body);
         }
     }
+
+    /// Whatever a model sends: an answer or an error, never a panic.
+    #[test]
+    fn no_patch_makes_a_panic(
+        lines in proptest::collection::vec(
+            prop_oneof![
+                Just("*** Begin Patch".to_owned()),
+                Just("*** End Patch".to_owned()),
+                Just("*** Update File: f".to_owned()),
+                Just("*** Add File: g".to_owned()),
+                Just("*** Move to: h".to_owned()),
+                Just("*** End of File".to_owned()),
+                Just("diff --git a/f b/f".to_owned()),
+                Just("diff --git \"a/\\303\" b".to_owned()),
+                Just("--- a/f".to_owned()),
+                Just("+++ /dev/null".to_owned()),
+                Just("+++ ä".to_owned()),
+                Just("rename from f".to_owned()),
+                Just("rename to ä".to_owned()),
+                Just("\\ No newline at end of file".to_owned()),
+                "@@( -[0-9]{1,2}(,[0-9])? \\+[0-9]{1,2}(,[0-9])? @@)?( [ab]{0,2})?",
+                "[ +-][ab]{0,2}\r?",
+                "",
+                "\\PC{0,6}",
+            ],
+            0..16,
+        ),
+        begun in any::<bool>(),
+        text in text(),
+    ) {
+        let mut patch = lines.join("\n");
+        if begun {
+            patch = format!("*** Begin Patch\n*** Update File: f\n{patch}\n*** End Patch");
+        }
+        if let Ok(patch) = parse(&patch) {
+            for section in patch.sections {
+                if let Action::Update { hunks, .. } | Action::Delete { hunks } = section.action {
+                    drop(apply(&text, &hunks));
+                }
+            }
+        }
+    }
 }
