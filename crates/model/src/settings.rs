@@ -54,7 +54,7 @@ pub struct Settings {
     pub gemini: ProviderSettings,
     /// `ollama/…`
     pub ollama: ProviderSettings,
-    /// A proxy for addresses that are not on this machine.
+    /// A proxy for `https` addresses that are not on this machine. Plain `http` addresses are servers nearby and are reached directly.
     pub proxy: Option<Setting>,
     /// Hosts that are reached without the proxy, separated by commas.
     pub no_proxy: Option<String>,

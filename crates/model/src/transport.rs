@@ -69,13 +69,12 @@ impl Http {
     }
 
     fn client(&self, base: &Base, proxy: &ProxyChoice) -> Result<reqwest::Client, Fault> {
-        let with_tls = base.tls || proxy.url.is_some();
         let slot = match (&proxy.url, base.tls) {
             (Some(_), _) => &self.0.proxied,
             (None, true) => &self.0.tls,
             (None, false) => &self.0.plain,
         };
-        slot.get_or_init(|| build(with_tls, proxy)).clone().map_err(|problem| {
+        slot.get_or_init(|| build(base.tls, proxy)).clone().map_err(|problem| {
             Fault::new(FaultKind::Refused, format!("no HTTP client could be built: {problem}"))
         })
     }
@@ -147,7 +146,7 @@ impl HttpTransport {
         settings: &Settings,
         hint: &'static str,
     ) -> Self {
-        let proxy = if base.loopback {
+        let proxy = if base.loopback || !base.tls {
             ProxyChoice::default()
         } else {
             ProxyChoice {
