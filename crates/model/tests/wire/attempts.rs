@@ -383,3 +383,26 @@ async fn silence_before_the_response_ends() {
     let error = error.to_string().replace(&address.to_string(), "HOST");
     assert_eq!(error, "openai-chat/local did not answer after 1 attempt: HOST said nothing for 600 s");
 }
+
+#[tokio::test]
+async fn a_proxy_is_asked_for_https_elsewhere_and_never_gets_the_key() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut settings = settings("https://models.example.invalid/v1");
+    settings.retry.attempts = 1;
+    settings.proxy =
+        Some(haft_model::Setting::new(format!("http://{}", listener.local_addr().unwrap()), "the test"));
+    settings.no_proxy = Some("other.invalid".to_owned());
+    let model = open("openai-chat/local", &settings, &Shared::default()).unwrap();
+    let request = hello();
+    let serve = async {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        let mut bytes = [0; 4096];
+        let read = connection.read(&mut bytes).await.unwrap();
+        connection.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
+    };
+    let (asked, error) = tokio::join!(serve, error(&*model, &request));
+    assert!(asked.starts_with("CONNECT models.example.invalid:443 HTTP/1.1\r\n"), "{asked}");
+    assert!(!asked.contains(KEY), "{asked}");
+    assert!(matches!(error, ModelError::Unavailable { attempts: 1, .. }), "{error}");
+}

@@ -3,6 +3,8 @@
 use haft_model::{ModelError, ProviderSettings, Setting, Settings, Shared, open, ways};
 use pretty_assertions::assert_eq;
 
+use crate::support::{KEY, ask, hello, server, stream};
+
 fn refusal(name: &str, settings: &Settings) -> String {
     open(name, settings, &Shared::default())
         .err()
@@ -60,4 +62,24 @@ fn every_way_can_be_opened_or_says_what_is_missing() {
         let error = open(name, &Settings::default(), &Shared::default()).err();
         assert!(!matches!(error, Some(ModelError::Settings(_))), "{line}: {error:?}");
     }
+}
+
+#[tokio::test]
+async fn a_key_does_not_follow_to_another_address() {
+    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let server = server([stream(body)]).await;
+    let settings = Settings {
+        openai: ProviderSettings {
+            api_key: Some(Setting::new(KEY, "the test")),
+            ..ProviderSettings::default()
+        },
+        openai_chat: ProviderSettings {
+            base_url: Some(Setting::new(server.uri(), "the test")),
+            ..ProviderSettings::default()
+        },
+        ..Settings::default()
+    };
+    ask(&*open("openai-chat/local", &settings, &Shared::default()).unwrap(), &hello()).await;
+    let sent = &server.received_requests().await.unwrap()[0];
+    assert_eq!(sent.headers.get("authorization"), None);
 }
