@@ -305,6 +305,19 @@ async fn a_file_that_is_mounted_by_itself_is_written_in_place() {
 }
 
 #[tokio::test]
+async fn a_file_moved_over_an_equal_one_brings_its_mode_along() {
+    let place = Place::new();
+    place.file("a", "equal", 0o755);
+    place.file("b", "equal", 0o644);
+    let changes = place.changes();
+    let committed = commit(&changes, vec![rename(&changes, "a", "b", None).await]).await.unwrap();
+    let files = vec![file_change("b", ChangeKind::Moved, Some("a"))];
+    assert_eq!(committed, Committed { files, ..Committed::default() });
+    let moved = Node::File { text: "equal".to_owned(), mode: 0o755, links: 1 };
+    assert_eq!(place.tree(), Tree::from([("b".to_owned(), moved)]));
+}
+
+#[tokio::test]
 async fn names_as_long_as_they_may_be_have_room_for_a_temporary_file() {
     let place = Place::new();
     let changes = place.changes();

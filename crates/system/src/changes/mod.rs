@@ -227,7 +227,8 @@ impl fmt::Display for Recovery {
 
 impl Changes {
     /// Opens the journal, which is created if need be, and puts right what earlier processes left half done in this working directory.
-    /// Processes that are still alive are not disturbed. Blocks: a few system calls, more if there is something to put right.
+    /// Processes that are still alive are not disturbed. Processes that work in one directory should share one journal directory, for
+    /// that is where they take turns. Blocks: a few system calls, more if there is something to put right.
     pub fn open(workdir: Workdir, journal_dir: PathBuf) -> Result<(Changes, Vec<Recovery>), ChangeError> {
         Self::open_on(workdir, journal_dir, Disk::default())
     }

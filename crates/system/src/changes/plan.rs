@@ -52,9 +52,9 @@ impl Slot {
         }
     }
 
-    /// The new content is the old one.
+    /// The new content is the old one. The new place of a moved file still gets that file's mode.
     pub(super) fn is_idle(&self) -> bool {
-        self.before == self.after && self.alias_of.is_none()
+        self.before == self.after && self.like.is_none()
     }
 }
 
@@ -415,5 +415,55 @@ pub(super) fn in_words(kind: FileType) -> &'static str {
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Unknown => "something unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::paths::PathState;
+
+    fn captured(path: &str, inode: u64) -> Captured {
+        let path = ResolvedPath {
+            real: PathBuf::from("/work").join(path),
+            shown: path.to_owned(),
+            state: PathState::File,
+            via_symlink: false,
+        };
+        let print =
+            Fingerprint { device: 1, inode, mode: 0o100_644, size: 3, modified_ns: 0, blake3: [0; 32] };
+        Captured { path, before: Before::File { bytes: Arc::from(*b"old"), print } }
+    }
+
+    /// The name, whether there is something before and after, and the slots it refers to.
+    type Summary = (String, bool, bool, Option<usize>, Option<usize>);
+
+    fn steps(from: &Captured, to: &Captured) -> Vec<Summary> {
+        let change = Change::Move { from: from.clone(), to: to.clone(), after: None };
+        let plan = Plan::new(ChangeSet { changes: vec![change] }).unwrap();
+        let step =
+            |slot: Slot| (slot.shown, slot.before.is_some(), slot.after.is_some(), slot.like, slot.alias_of);
+        plan.slots.into_iter().map(step).collect()
+    }
+
+    #[test]
+    fn where_case_is_ignored_the_old_name_goes_first_or_the_new_file_would_go_with_it() {
+        assert_eq!(
+            steps(&captured("Readme", 7), &captured("README", 7)),
+            [
+                ("Readme".to_owned(), true, false, None, None),
+                ("README".to_owned(), false, true, Some(0), Some(0)),
+            ]
+        );
+        // Two files: the new one first, so that there is no moment without either.
+        assert_eq!(
+            steps(&captured("Readme", 7), &captured("README", 8)),
+            [
+                ("README".to_owned(), true, true, Some(1), None),
+                ("Readme".to_owned(), true, false, None, None),
+            ]
+        );
     }
 }

@@ -66,6 +66,9 @@ impl Engine {
                 }),
             }
         }
+        for recovery in &recovered {
+            tracing::warn!(%recovery, "an interrupted change was found");
+        }
         Ok(recovered)
     }
 
