@@ -1,0 +1,300 @@
+//! Replaces the matches of a pattern in one file, in memory (SPEC A6).
+//!
+//! The bytes outside the matches stay as they are, whatever they are. Matches inside a variable's text are rewritten too, so the work goes from
+//! the inside out, over an explicit list: nesting may be as deep as it likes.
+
+mod indent;
+mod template;
+
+use std::ops::Range;
+
+use tree_sitter::Tree;
+
+pub use template::{Template, TemplateError};
+
+use self::{
+    indent::{Piece, Unit, line_indent, starts_in_string},
+    template::Part,
+};
+use crate::{
+    limits::MAX_REWRITTEN_BYTES,
+    lines::Lines,
+    types::{Binding, Match},
+};
+
+/// A file after a rewrite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewritten {
+    /// The whole new content.
+    pub after: Vec<u8>,
+    /// Matches that were replaced, those inside of others included.
+    pub replacements: usize,
+    /// Matches left alone because they overlap another one outside of its variables; the outer one was replaced.
+    pub overlapping: usize,
+}
+
+/// A rewrite that cannot be carried out on a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RewriteError {
+    /// Nested matches whose variable stands several times in the template.
+    #[error("the result would be larger than {} MB", MAX_REWRITTEN_BYTES >> 20)]
+    TooLarge,
+}
+
+/// Replaces `matches` (as [`find`](crate::matcher::find) gives them for this tree and source) by what `template` says.
+pub fn rewrite(
+    source: &[u8],
+    tree: &Tree,
+    matches: &[Match],
+    template: &Template,
+) -> Result<Rewritten, RewriteError> {
+    let nesting = Nesting::of(matches, template);
+    let file = FileStyle {
+        source,
+        tree,
+        lines: Lines::of(source),
+        line_end: line_end(source),
+        file_unit: Unit::of_file(source, &|line| starts_in_string(tree, source, line)),
+        template_unit: Unit::of_template(template.texts()),
+    };
+    let mut edits: Vec<Option<Edit>> = vec![None; matches.len()];
+    // A match comes after those that hold it; backwards means from the inside out.
+    for &at in nesting.kept.iter().rev() {
+        let edit = file.replace(&matches[at], template, &nesting.children[at], &edits)?;
+        for child in &nesting.children[at] {
+            edits[*child] = None;
+        }
+        edits[at] = Some(edit);
+    }
+    let outermost = nesting.outermost.iter().filter_map(|at| edits[*at].take());
+    let after = splice(source, 0..source.len(), outermost)?;
+    Ok(Rewritten { after: after.text, replacements: nesting.kept.len(), overlapping: nesting.overlapping })
+}
+
+/// Which matches lie in the variables of which.
+struct Nesting {
+    /// Indices of the matches that are replaced, in their order.
+    kept: Vec<usize>,
+    /// Of those, the ones inside no other.
+    outermost: Vec<usize>,
+    /// Per match, the ones directly inside the text of its variables, in their order.
+    children: Vec<Vec<usize>>,
+    overlapping: usize,
+}
+
+impl Nesting {
+    fn of(matches: &[Match], template: &Template) -> Nesting {
+        let mut nesting = Nesting {
+            kept: Vec::new(),
+            outermost: Vec::new(),
+            children: vec![Vec::new(); matches.len()],
+            overlapping: 0,
+        };
+        let mut around: Vec<usize> = Vec::new();
+        for (at, found) in matches.iter().enumerate() {
+            while around.last().is_some_and(|outer| matches[*outer].range.end <= found.range.start) {
+                around.pop();
+            }
+            let Some(&outer) = around.last() else {
+                nesting.kept.push(at);
+                nesting.outermost.push(at);
+                around.push(at);
+                continue;
+            };
+            if matches[outer].range == found.range {
+                continue;
+            }
+            let holder =
+                matches[outer].bindings.iter().find(|(_, binding)| holds(&binding.range(), &found.range));
+            match holder {
+                Some((name, _)) if template.uses(name) => {
+                    nesting.kept.push(at);
+                    nesting.children[outer].push(at);
+                    around.push(at);
+                }
+                // The text goes away with its variable, and the match with it.
+                Some(_) => {}
+                None => nesting.overlapping += 1,
+            }
+        }
+        nesting
+    }
+}
+
+fn holds(outer: &Range<usize>, inner: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
+#[derive(Clone, Debug)]
+struct Edit {
+    /// Where the match was.
+    found: Range<usize>,
+    /// What goes: the match, or more where it is removed.
+    range: Range<usize>,
+    text: Piece,
+}
+
+/// The source in `range` with `edits` (ascending) made in it. Edits that reach over an edge or into each other are cut back: only
+/// removals are widened beyond their match, so what is cut is white space and separators.
+fn splice(
+    source: &[u8],
+    range: Range<usize>,
+    edits: impl Iterator<Item = Edit>,
+) -> Result<Piece, RewriteError> {
+    let mut piece = Piece::default();
+    let mut at = range.start;
+    for edit in edits {
+        let start = edit.range.start.clamp(at, range.end);
+        piece.push(&source[at..start]);
+        piece.append(&edit.text);
+        at = edit.range.end.clamp(start, range.end);
+        if piece.text.len() > MAX_REWRITTEN_BYTES {
+            return Err(RewriteError::TooLarge);
+        }
+    }
+    piece.push(&source[at..range.end]);
+    Ok(piece)
+}
+
+struct FileStyle<'a> {
+    source: &'a [u8],
+    tree: &'a Tree,
+    lines: Lines,
+    line_end: &'static [u8],
+    file_unit: Option<Unit>,
+    template_unit: Option<Unit>,
+}
+
+impl FileStyle<'_> {
+    fn replace(
+        &self,
+        found: &Match,
+        template: &Template,
+        children: &[usize],
+        edits: &[Option<Edit>],
+    ) -> Result<Edit, RewriteError> {
+        let binding =
+            |name: &str| found.bindings.iter().find(|(bound, _)| bound == name).map(|(_, binding)| binding);
+        let is_empty = |name: &str| {
+            binding(name)
+                .is_none_or(|binding| matches!(binding, Binding::Run { span, .. } if span.is_empty()))
+        };
+        let (base, first_on_line) = line_indent(self.source, &self.lines, found.range.start);
+        let mut piece = Piece::default();
+        // The indentation of the template's current line as it comes out, and whether only white space stands on it so far.
+        let mut indent = base.to_vec();
+        let mut line_is_blank = first_on_line;
+        for part in template.without_empty(&is_empty) {
+            match part {
+                Part::Text(text) => {
+                    let last = text.matches('\n').count();
+                    for (number, line) in text.split('\n').enumerate() {
+                        if number > 0 {
+                            piece.push(self.line_end);
+                            let white = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
+                            indent = base.to_vec();
+                            indent.extend(Unit::translate(self.template_unit, self.file_unit, white));
+                            line_is_blank = true;
+                            // White space before a line break would be new trailing white space.
+                            if !line.trim().is_empty() || number == last {
+                                piece.push(&indent);
+                            }
+                            piece.push(&line.as_bytes()[white.len()..]);
+                        } else {
+                            piece.push(line.as_bytes());
+                        }
+                        line_is_blank &= line.trim().is_empty();
+                    }
+                }
+                Part::Variable(name) => {
+                    let Some(binding) = binding(&name) else { continue };
+                    let range = binding.range();
+                    let inside = children.iter().filter_map(|child| edits[*child].as_ref());
+                    let mut inside =
+                        inside.filter(|edit| edit.found.start >= range.start && edit.found.start < range.end);
+                    let text = self.captured(range.clone(), &mut inside);
+                    let (from, first_in_source) = line_indent(self.source, &self.lines, range.start);
+                    // A capture that began a line and does not any more keeps its lines where they were relative to the match.
+                    let from = if first_in_source && !line_is_blank { base } else { from };
+                    piece.append(&text.moved(from, &indent));
+                    line_is_blank = false;
+                }
+            }
+            if piece.text.len() > MAX_REWRITTEN_BYTES {
+                return Err(RewriteError::TooLarge);
+            }
+        }
+        if piece.text.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Edit {
+                found: found.range.clone(),
+                range: self.removal(found),
+                text: Piece::default(),
+            });
+        }
+        Ok(Edit { found: found.range.clone(), range: found.range.clone(), text: piece })
+    }
+
+    /// The text of a variable with the matches inside of it replaced, and the lines marked that begin inside a string.
+    fn captured(&self, range: Range<usize>, inside: &mut dyn Iterator<Item = &Edit>) -> Piece {
+        let mut piece = Piece::default();
+        let mut at = range.start;
+        for edit in inside {
+            let start = edit.range.start.clamp(at, range.end);
+            piece.append(&self.marked(at..start));
+            piece.append(&edit.text);
+            at = edit.range.end.clamp(start, range.end);
+        }
+        piece.append(&self.marked(at..range.end));
+        piece
+    }
+
+    fn marked(&self, range: Range<usize>) -> Piece {
+        let text = self.source[range.clone()].to_vec();
+        let lines = memchr::memchr_iter(b'\n', &text).map(|newline| newline + 1);
+        let fixed =
+            lines.filter(|line| starts_in_string(self.tree, self.source, range.start + line)).collect();
+        Piece { text, fixed }
+    }
+
+    /// What goes when a match is replaced by nothing: a whole statement takes its line along, an element its separator.
+    fn removal(&self, found: &Match) -> Range<usize> {
+        let source = self.source;
+        let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+        let Some(statement) = found.statement.clone() else {
+            let Range { start, end } = found.range.clone();
+            let white = |bytes: &[u8]| bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            let after = end + white(&source[end..]);
+            if source.get(after) == Some(&b',') {
+                let next = after + 1;
+                return start..next + white(&source[next..]);
+            }
+            let before =
+                start - source[..start].iter().rev().take_while(|byte| byte.is_ascii_whitespace()).count();
+            if before > 0 && source[before - 1] == b',' {
+                return before - 1..end;
+            }
+            return start..end;
+        };
+        let (indent, first_on_line) = line_indent(source, &self.lines, statement.start);
+        let after = statement.end + source[statement.end..].iter().take_while(blank).count();
+        let rest = &source[after..];
+        let line_end = if rest.starts_with(b"\r\n") { 2 } else { usize::from(rest.starts_with(b"\n")) };
+        let last_on_line = line_end > 0 || rest.is_empty();
+        match (first_on_line, last_on_line) {
+            (true, true) => statement.start - indent.len()..after + line_end,
+            // Something follows on the line: it moves up to where the statement was.
+            (_, false) => statement.start..after,
+            (false, true) => {
+                let white = source[..statement.start].iter().rev().take_while(blank).count();
+                statement.start - white..statement.end
+            }
+        }
+    }
+}
+
+/// How most lines of the file end.
+fn line_end(source: &[u8]) -> &'static [u8] {
+    let all = memchr::memchr_iter(b'\n', source).count();
+    let windows = memchr::memmem::find_iter(source, b"\r\n").count();
+    if windows * 2 > all { b"\r\n" } else { b"\n" }
+}

@@ -1,0 +1,212 @@
+//! What helps somebody who found nothing (SPEC A1, A4): a silent miss is the worst answer a search can give.
+
+use std::collections::BTreeMap;
+
+use haft_system::Workdir;
+use tokio_util::sync::CancellationToken;
+
+use super::{Effort, Engine, Listing, Parsed, Plan, Prepared, Query, SearchError, Seen, Visit, excerpt, run};
+use crate::{languages::Language, lines::Lines, matcher::find};
+
+/// What is known about a search that found nothing.
+pub(super) struct Clues<'a> {
+    pub(super) query: &'a Query,
+    pub(super) prepared: &'a Prepared,
+    /// Files that hold every token of the pattern.
+    pub(super) candidates: usize,
+    /// Per language, the longest token of the pattern if no file holds it.
+    pub(super) unseen: Vec<(&'static str, Vec<u8>)>,
+}
+
+/// Why there is no file to search.
+pub(super) fn nothing_there(listing: &Listing, asked: Option<&'static Language>) -> String {
+    match asked {
+        Some(language) if listing.others.is_empty() => {
+            format!("no {} file, and no file of another known language either{}.", language.id, IGNORED)
+        }
+        Some(language) => {
+            format!("no {} file. There are files of: {}{}.", language.id, counted(&listing.others), IGNORED)
+        }
+        None if listing.unknown > 0 => {
+            format!(
+                "{} files, none of a known language. A single file can be searched with `language` given.",
+                listing.unknown
+            )
+        }
+        None => format!("no files{IGNORED}."),
+    }
+}
+
+const IGNORED: &str = " (hidden files and those that .gitignore excludes are not looked at)";
+
+fn counted(languages: &BTreeMap<&'static str, usize>) -> String {
+    let mut sorted: Vec<_> = languages.iter().collect();
+    sorted.sort_by_key(|(id, count)| (std::cmp::Reverse(**count), **id));
+    let named = sorted.iter().take(8).map(|(id, count)| format!("{id} ({count})"));
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// What to say after a search without a hit, the most telling first. Searches once more, for the other readings.
+pub(super) fn nothing_found(
+    engine: &Engine,
+    workdir: &Workdir,
+    clues: &Clues<'_>,
+    cancel: &CancellationToken,
+) -> Result<Vec<String>, SearchError> {
+    let Clues { query, prepared, candidates, unseen } = clues;
+    let mut hints = Vec::new();
+    for compiled in &prepared.compiled {
+        for warning in &compiled.warnings {
+            if !hints.contains(warning) {
+                hints.push(warning.clone());
+            }
+        }
+    }
+    hints.extend(other_readings(engine, workdir, prepared, cancel)?);
+    let mut tokens: Vec<&[u8]> = unseen.iter().map(|(_, token)| token.as_slice()).collect();
+    tokens.dedup();
+    match tokens[..] {
+        [token] if unseen.len() == prepared.compiled.len() => {
+            hints.push(format!(
+                "`{}` is in none of the files that were searched.",
+                String::from_utf8_lossy(token)
+            ));
+        }
+        _ if *candidates == 0 => {
+            hints.push("No file holds all of the words and signs of the pattern.".to_owned());
+        }
+        _ => hints.push(format!(
+            "{candidates} file{} all of the words and signs of the pattern, but not in this shape.",
+            if *candidates == 1 { " holds" } else { "s hold" }
+        )),
+    }
+    if looks_like_regex(&query.pattern) {
+        hints.push(
+            "The pattern looks like a regular expression. It is read as code here, with `$NAME` for any one node; use `search` for text.".to_owned(),
+        );
+    }
+    if *candidates > 0 {
+        let languages: Vec<&str> = prepared.compiled.iter().map(|compiled| compiled.language.id).collect();
+        if languages.contains(&"rust") {
+            hints.push(
+                "Rust: what stands inside a macro call (`println!(…)`, `vec![…]`) is loose tokens to the parser, not code, so it does not match; `search` finds it as text.".to_owned(),
+            );
+        }
+        if declares(&query.pattern) {
+            hints.push(
+                "A pattern accounts for all parts of a node: a declaration with a modifier (`pub`, `async`, `export`, `static`), a return type, a decorator or a type \
+                 annotation that the pattern does not have is another shape. Add it to the pattern (`pub fn $F($$$A) -> $R { $$$B }`).".to_owned(),
+            );
+        }
+    }
+    if query.language.is_some() && !prepared.listing.others.is_empty() {
+        hints.push(format!(
+            "Files of other languages were not searched: {}.",
+            counted(&prepared.listing.others)
+        ));
+    }
+    Ok(hints)
+}
+
+/// Says for every other reading of the pattern whether it would find something, and where.
+fn other_readings(
+    engine: &Engine,
+    workdir: &Workdir,
+    prepared: &Prepared,
+    cancel: &CancellationToken,
+) -> Result<Vec<String>, SearchError> {
+    let plans: Vec<Plan<'_>> = prepared
+        .compiled
+        .iter()
+        .filter(|compiled| compiled.readings.len() > 1)
+        .map(|compiled| Plan::new(compiled.language, &compiled.readings[1..], engine.prefilter))
+        .collect();
+    if plans.is_empty() {
+        return Ok(Vec::new());
+    }
+    let compiled =
+        |plan: usize| prepared.compiled.iter().find(|compiled| compiled.language == plans[plan].language);
+    let visit = |visit: Visit<'_>| {
+        let Parsed { text, tree } = visit.parsed;
+        let mut found = Vec::new();
+        let mut matches = 0;
+        for (number, reading) in
+            compiled(visit.plan).iter().flat_map(|compiled| compiled.readings[1..].iter().enumerate())
+        {
+            let places = find(reading, tree, text).matches;
+            if let Some(first) = places.first() {
+                matches += places.len();
+                let line = excerpt::place(&Lines::of(text), &first.range).line;
+                found.push((visit.plan, number, line, places.len()));
+            }
+        }
+        Seen { matches, kept: found.len(), keep: found, gave_up: 0 }
+    };
+    let ran = run(engine, &prepared.listing.files, &plans, usize::MAX, Effort::All, &visit, cancel)?;
+    // By language and reading: the first place, and how many there are.
+    let mut would: BTreeMap<(usize, usize), (String, usize)> = BTreeMap::new();
+    for (index, found) in &ran.kept {
+        for (plan, number, line, places) in found {
+            let place = || format!("{}:{line}", workdir.show(&prepared.listing.files[*index].path));
+            would.entry((*plan, *number)).or_insert_with(|| (place(), 0)).1 += places;
+        }
+    }
+    let mut said = Vec::new();
+    for (number, plan) in plans.iter().enumerate() {
+        let Some(compiled) = compiled(number) else { continue };
+        let read_as = compiled.readings[0].rung();
+        let mut silent = Vec::new();
+        for (other, reading) in compiled.readings[1..].iter().enumerate() {
+            match would.get(&(number, other)) {
+                Some((place, count)) => said.push(format!(
+                    "In {} the pattern was read as {read_as}. Read as {} it has {count} match{}, the first at {place}. Write it so that only that reading fits, \
+                     with more of what stands around it.",
+                    plan.language.id,
+                    reading.rung(),
+                    if *count == 1 { "" } else { "es" },
+                )),
+                None => silent.push(reading.rung()),
+            }
+        }
+        if !silent.is_empty() {
+            said.push(format!(
+                "In {} the pattern was read as {read_as}; read as {} it has no match either.",
+                plan.language.id,
+                silent.join(" or as ")
+            ));
+        }
+    }
+    Ok(said)
+}
+
+fn looks_like_regex(pattern: &str) -> bool {
+    let signs =
+        [".*", ".+", "\\w", "\\s", "\\d", "\\b", "\\(", "\\.", "[a-z", "[A-Z", "[0-9", "[^", "(?:", "(?i"];
+    signs.iter().any(|sign| pattern.contains(sign))
+        || pattern.starts_with('^')
+        || pattern.ends_with('$')
+        || pattern.ends_with('\\')
+}
+
+fn declares(pattern: &str) -> bool {
+    let words = [
+        "fn ",
+        "def ",
+        "function ",
+        "class ",
+        "struct ",
+        "enum ",
+        "trait ",
+        "impl ",
+        "interface ",
+        "func ",
+        "fun ",
+        "const ",
+        "let ",
+        "var ",
+        "type ",
+        "public ",
+        "private ",
+    ];
+    words.iter().any(|word| pattern.trim_start().starts_with(word) || pattern.contains(&format!("\n{word}")))
+}

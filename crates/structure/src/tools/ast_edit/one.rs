@@ -1,0 +1,141 @@
+//! The rewrite of one file, in memory.
+
+use haft_system::TextFile;
+use tokio_util::sync::CancellationToken;
+use tree_sitter::Tree;
+
+use super::Rewriter;
+use crate::{
+    languages::Language,
+    matcher::find,
+    rewrite::{Rewritten, Template, rewrite},
+    search::{Reader, Visit, errors, searched},
+    types::Match,
+};
+
+/// What became of one file.
+pub(super) enum Outcome {
+    Proposed(Proposed),
+    NoMatch,
+    /// Why not, in words.
+    Failed(String),
+}
+
+/// A file's new content.
+pub(super) struct Proposed {
+    pub(super) after: Vec<u8>,
+    pub(super) replacements: usize,
+    pub(super) overlapping: usize,
+    /// Why the new content may be no good.
+    pub(super) worse: Option<String>,
+}
+
+impl Outcome {
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Outcome::Proposed(proposed) => proposed.after.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// Rewrites a file that a search has just parsed.
+pub(super) fn rewrite_parsed(
+    visit: &Visit<'_>,
+    matches: &[Match],
+    template: &Template,
+    cancel: &CancellationToken,
+) -> Outcome {
+    let source = Source {
+        language: visit.listed.language,
+        text: &visit.parsed.text,
+        tree: &visit.parsed.tree,
+        recode: visit.recode,
+    };
+    source.rewrite(matches, template, cancel)
+}
+
+/// Rewrites a file from its bytes.
+pub(super) fn rewrite_bytes(bytes: &[u8], rewriter: &Rewriter, cancel: &CancellationToken) -> Outcome {
+    let language = rewriter.compiled.language;
+    let (text, recode) = match searched(bytes) {
+        Ok(searched) => searched,
+        Err(reason) => return Outcome::Failed(reason),
+    };
+    let tree = match Reader::new(cancel).parse(language, &text) {
+        Ok(tree) => tree,
+        Err(reason) => return Outcome::Failed(reason),
+    };
+    let found = find(&rewriter.compiled.readings[0], &tree, &text);
+    if found.matches.is_empty() {
+        return Outcome::NoMatch;
+    }
+    let source = Source { language, text: &text, tree: &tree, recode: recode.as_ref() };
+    source.rewrite(&found.matches, &rewriter.template, cancel)
+}
+
+struct Source<'a> {
+    language: &'static Language,
+    text: &'a [u8],
+    tree: &'a Tree,
+    recode: Option<&'a TextFile>,
+}
+
+impl Source<'_> {
+    fn rewrite(&self, matches: &[Match], template: &Template, cancel: &CancellationToken) -> Outcome {
+        let Rewritten { after, replacements, overlapping } =
+            match rewrite(self.text, self.tree, matches, template) {
+                Ok(rewritten) => rewritten,
+                Err(error) => return Outcome::Failed(error.to_string()),
+            };
+        let worse = if after == self.text { None } else { self.worse(&after, cancel) };
+        let after = match self.recode {
+            None => after,
+            Some(file) => match encoded(file, &after) {
+                Ok(after) => after,
+                Err(reason) => return Outcome::Failed(reason),
+            },
+        };
+        Outcome::Proposed(Proposed { after, replacements, overlapping, worse })
+    }
+
+    fn worse(&self, after: &[u8], cancel: &CancellationToken) -> Option<String> {
+        let before = errors(self.tree);
+        match Reader::new(cancel).parse(self.language, after) {
+            Ok(tree) => {
+                let now = errors(&tree);
+                let hollow = |tree| if self.language.id == "python" { empty_blocks(tree) } else { 0 };
+                if hollow(&tree) > hollow(self.tree) {
+                    return Some("the new text has a block without a statement in it, which Python refuses. Put `pass` there.".to_owned());
+                }
+                (now > before).then(|| {
+                    format!("the new text parses worse than the old: {now} syntax errors, before {before}. Look at the diff before you accept.")
+                })
+            }
+            Err(reason) => Some(format!("the new text could not be checked: {reason}.")),
+        }
+    }
+}
+
+/// Blocks that lost their last statement: Python's grammar lets them pass, Python does not.
+fn empty_blocks(tree: &Tree) -> usize {
+    let mut count = 0;
+    let mut cursor = tree.walk();
+    loop {
+        let node = cursor.node();
+        count += usize::from(node.kind() == "block" && node.named_child_count() == 0);
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return count;
+            }
+        }
+    }
+}
+
+fn encoded(file: &TextFile, after: &[u8]) -> Result<Vec<u8>, String> {
+    let text = std::str::from_utf8(after).map_err(|error| format!("the new text is not UTF-8: {error}"))?;
+    file.encode(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,242 @@
+//! What a search found, in words for the model, with colours for a terminal, and in fields for programs.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    limits::{ANSWER_BYTES, NAMED_SKIPPED},
+    search::{FileHit, LanguageRead, Results, Skipped},
+};
+
+/// Files that were left out and are named in the text; `structured` names more.
+const SKIPPED_IN_TEXT: usize = 10;
+
+/// How matches are set off for whoever reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Plain,
+    Colours,
+}
+
+/// The answer of `ast_grep` for a model.
+pub(super) fn for_model(results: &Results) -> String {
+    text(results, Style::Plain)
+}
+
+/// The answer of `ast_grep` for a person at a terminal, with ANSI colours: file names, line numbers, the matched text, the variables.
+pub fn for_terminal(results: &Results) -> String {
+    text(results, Style::Colours)
+}
+
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
+        match self {
+            Style::Colours if !text.is_empty() => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+const FILE: &str = "35";
+const LINE: &str = "32";
+const HIT: &str = "1;31";
+const NAME: &str = "36";
+const FAINT: &str = "2";
+
+fn text(results: &Results, style: Style) -> String {
+    let mut text = headline(results);
+    text.push('\n');
+    let mut shown = 0;
+    for found in &results.matches {
+        let entry = entry(found, style);
+        // The first is shown however long it is; its parts are bounded.
+        if shown > 0 && text.len() + entry.len() > ANSWER_BYTES {
+            break;
+        }
+        text.push_str(&entry);
+        shown += 1;
+    }
+    let listed = results.matches.len();
+    if shown < listed {
+        let _ = writeln!(
+            text,
+            "… {} more matches of this answer are left out here to keep it short; their places are in the structured result.",
+            listed - shown
+        );
+    }
+    if listed < results.total || results.total_is_lower_bound {
+        let _ = writeln!(
+            text,
+            "Shown are the first {listed} in path order. Narrow `path` or the pattern, or raise `max_results`, to see others."
+        );
+    }
+    for line in footer(&results.not_read, &results.skipped) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    for hint in &results.hints {
+        let _ = writeln!(text, "- {hint}");
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn headline(results: &Results) -> String {
+    let read = read_as(&results.read);
+    if results.total == 0 {
+        let files = plural(results.files_searched, "file");
+        return format!("No match in {files} ({read}).");
+    }
+    let total = plural(results.total, "match");
+    let in_files = plural(results.files_with_matches, "file");
+    if results.total_is_lower_bound {
+        return format!(
+            "At least {total} in {in_files}; the search ended with its results after {} of {} files ({read}).",
+            results.files_searched, results.files_listed
+        );
+    }
+    format!("{total} in {in_files}, {} searched ({read}).", results.files_searched)
+}
+
+fn entry(found: &FileHit, style: Style) -> String {
+    let FileHit { file, hit } = found;
+    let place = format!("{}:{}", style.paint(FILE, file), style.paint(LINE, &hit.line.to_string()));
+    let mut lines = hit.text.split('\n').zip(&hit.marks).map(|(line, mark)| {
+        let (Some(before), Some(inside), Some(after)) =
+            (line.get(..mark.start), line.get(mark.clone()), line.get(mark.end..))
+        else {
+            return line.to_owned();
+        };
+        format!("{before}{}{after}", style.paint(HIT, inside))
+    });
+    let mut entry = String::new();
+    if hit.line == hit.end_line {
+        let _ = writeln!(entry, "{place}: {}", lines.next().unwrap_or_default());
+    } else {
+        let _ = writeln!(entry, "{place}-{}:", style.paint(LINE, &hit.end_line.to_string()));
+        for line in lines {
+            let _ = writeln!(entry, "{line}");
+        }
+    }
+    for (name, bound) in &hit.bindings {
+        let mut lines = bound.lines();
+        let first = lines.next().unwrap_or_default();
+        let more = lines.count();
+        let _ = write!(entry, "    {} = {first}", style.paint(NAME, &format!("${name}")));
+        if more > 0 {
+            let _ = write!(entry, "{}", style.paint(FAINT, &format!(" … ({})", plural(more, "more line"))));
+        }
+        entry.push('\n');
+    }
+    entry
+}
+
+/// What was left out: languages that cannot read the pattern, and files.
+pub(super) fn footer(not_read: &[(&'static str, String)], skipped: &[Skipped]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !not_read.is_empty() {
+        let languages: Vec<&str> = not_read.iter().map(|(language, _)| *language).collect();
+        lines.push(format!(
+            "Not searched, because the pattern is no code there: files of {}. Give `language` to see what the parser said.",
+            languages.join(", ")
+        ));
+    }
+    if !skipped.is_empty() {
+        let named: Vec<String> = skipped
+            .iter()
+            .take(SKIPPED_IN_TEXT)
+            .map(|skipped| format!("{} ({})", skipped.file, skipped.reason))
+            .collect();
+        let more = skipped.len() - named.len();
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        lines.push(format!("Skipped {}: {}{more}.", plural(skipped.len(), "file"), named.join(", ")));
+    }
+    lines
+}
+
+/// The readings in words: `rust: expression; go: statement`.
+pub(super) fn read_as(read: &[LanguageRead]) -> String {
+    let readings: Vec<String> =
+        read.iter().map(|read| format!("{}, read as {}", read.language, read.context)).collect();
+    readings.join("; ")
+}
+
+/// The readings for `structured`: the context alone where there is one language.
+pub(super) fn read_as_field(read: &[LanguageRead]) -> String {
+    match read {
+        [one] => one.context.clone(),
+        several => {
+            let readings: Vec<String> =
+                several.iter().map(|read| format!("{}: {}", read.language, read.context)).collect();
+            readings.join("; ")
+        }
+    }
+}
+
+pub(super) fn plural(count: usize, noun: &str) -> String {
+    match (count, noun) {
+        (1, noun) => format!("1 {noun}"),
+        (count, "match") => format!("{count} matches"),
+        (count, noun) => format!("{count} {noun}s"),
+    }
+}
+
+/// The fields of `structured` (SPEC section 10), and some more: `languages`, `not_read`, `total_is_lower_bound`, `files_with_matches`,
+/// `skipped_total`; per match `matched`, the match without what stands around it on its lines.
+pub fn for_programs(results: &Results) -> Map<String, Value> {
+    let matches: Vec<Value> = results
+        .matches
+        .iter()
+        .map(|FileHit { file, hit }| {
+            let bindings: Map<String, Value> =
+                hit.bindings.iter().map(|(name, text)| (name.clone(), Value::from(text.as_str()))).collect();
+            json!({
+                "file": file,
+                "line": hit.line,
+                "end_line": hit.end_line,
+                "text": hit.text,
+                "matched": hit.matched,
+                "bindings": bindings,
+            })
+        })
+        .collect();
+    let mut fields = Map::new();
+    fields.insert("matches".into(), matches.into());
+    fields.insert("total".into(), results.total.into());
+    fields.insert("total_is_lower_bound".into(), results.total_is_lower_bound.into());
+    fields.insert("files_with_matches".into(), results.files_with_matches.into());
+    fields.insert("files_searched".into(), results.files_searched.into());
+    fields.insert("read_as".into(), read_as_field(&results.read).into());
+    fields.insert("languages".into(), languages(&results.read));
+    fields.insert("not_read".into(), not_read(&results.not_read));
+    add_skipped(&mut fields, &results.skipped);
+    fields.insert("hints".into(), results.hints.clone().into());
+    fields
+}
+
+pub(super) fn languages(read: &[LanguageRead]) -> Value {
+    let list = read.iter().map(|read| {
+        json!({
+            "language": read.language,
+            "read_as": read.context,
+            "other_readings": read.other_contexts,
+            "files": read.files,
+        })
+    });
+    list.collect()
+}
+
+pub(super) fn not_read(not_read: &[(&'static str, String)]) -> Value {
+    not_read.iter().map(|(language, why)| json!({"language": language, "why": why})).collect()
+}
+
+pub(super) fn add_skipped(fields: &mut Map<String, Value>, skipped: &[Skipped]) {
+    let named: Value = skipped
+        .iter()
+        .take(NAMED_SKIPPED)
+        .map(|skipped| json!({"file": skipped.file, "reason": skipped.reason}))
+        .collect();
+    fields.insert("skipped".into(), named);
+    fields.insert("skipped_total".into(), skipped.len().into());
+}

@@ -1,0 +1,401 @@
+//! What an ordinary fragment finds, language by language: the rows of the comparison with other tools (patterns that those miss or
+//! match too much) and their like in further languages.
+
+#![expect(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+use haft_structure::languages::by_id;
+use haft_structure::{Binding, compile, find};
+
+/// The texts that a pattern finds, in order.
+fn hits<'s>(language: &str, pattern: &str, source: &'s str) -> Vec<&'s str> {
+    let language = by_id(language).unwrap();
+    let compiled = match compile(language, pattern) {
+        Ok(compiled) => compiled,
+        Err(error) => return vec![Box::leak(error.to_string().into_boxed_str())],
+    };
+    let mut parser = tree_sitter::Parser::new();
+    parser.set_language(&(language.grammar)()).unwrap();
+    let tree = parser.parse(source, None).unwrap();
+    let reading = compiled.readings.first().unwrap();
+    let found = find(reading, &tree, source.as_bytes());
+    assert_eq!(found.gave_up, 0);
+    for literal in reading.literals() {
+        let in_file = source.as_bytes().windows(literal.len().max(1)).any(|w| *w == **literal);
+        assert!(found.matches.is_empty() || in_file, "unsound literal {literal:?} of {pattern}");
+    }
+    found.matches.iter().map(|m| &source[m.range.clone()]).collect()
+}
+
+#[track_caller]
+fn check(rows: &[(&str, &str, &str, &[&str])]) {
+    let mut wrong = Vec::new();
+    for (language, pattern, source, expected) in rows {
+        let found = hits(language, pattern, source);
+        if found != *expected {
+            wrong.push(format!(
+                "{language} `{pattern}`\n  in    {source:?}\n  found {found:?}\n  want  {expected:?}"
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+#[track_caller]
+fn binding(language: &str, pattern: &str, source: &str, name: &str) -> (String, Vec<String>) {
+    let language = by_id(language).unwrap();
+    let compiled = compile(language, pattern).unwrap();
+    let mut parser = tree_sitter::Parser::new();
+    parser.set_language(&(language.grammar)()).unwrap();
+    let tree = parser.parse(source, None).unwrap();
+    let found = find(compiled.readings.first().unwrap(), &tree, source.as_bytes());
+    let first = found.matches.first().unwrap();
+    let (_, binding) = first.bindings.iter().find(|(n, _)| n == name).unwrap();
+    let text = source[binding.range()].to_owned();
+    match binding {
+        Binding::One(_) => (text, vec![]),
+        Binding::Run { elements, .. } => {
+            (text, elements.iter().map(|e| source[e.clone()].to_owned()).collect())
+        }
+    }
+}
+
+const DART: &str = "\
+class W extends State<X> {
+  final int count = 3;
+  @override
+  void dispose() {
+    timer.dispose();
+    super.dispose();
+  }
+  Widget build(BuildContext context) {
+    setState(() { a = 1; });
+    if (timer != null) timer.dispose();
+    dispose(1);
+    return Text('x', style: s);
+  }
+}
+";
+
+#[test]
+fn dart_fragments_are_found_where_they_stand() {
+    check(&[
+        ("dart", "dispose($X)", DART, &["dispose(1)"]),
+        ("dart", "dispose($X);", DART, &["dispose(1);"]),
+        ("dart", "Text($$$A)", DART, &["Text('x', style: s)"]),
+        ("dart", "$X.dispose()", DART, &["timer.dispose()", "super.dispose()", "timer.dispose()"]),
+        ("dart", "setState(() { $$$B })", DART, &["setState(() { a = 1; })"]),
+        (
+            "dart",
+            "@override void dispose() { $$$B }",
+            DART,
+            &["@override\n  void dispose() {\n    timer.dispose();\n    super.dispose();\n  }"],
+        ),
+        // A pattern accounts for everything, annotations too.
+        ("dart", "void dispose() { $$$B }", DART, &[]),
+        (
+            "dart",
+            "void dispose() { $$$B }",
+            "class A { void dispose() { a(); } }",
+            &["void dispose() { a(); }"],
+        ),
+        (
+            "dart",
+            "Widget build(BuildContext $C) { $$$B }",
+            DART,
+            &[
+                "Widget build(BuildContext context) {\n    setState(() { a = 1; });\n    if (timer != null) timer.dispose();\n    dispose(1);\n    return Text('x', style: s);\n  }",
+            ],
+        ),
+        ("dart", "if ($X != null) $X.dispose()", DART, &["if (timer != null) timer.dispose()"]),
+        ("dart", "if ($X != null) $X.dispose();", DART, &["if (timer != null) timer.dispose();"]),
+        ("dart", "final int $N = $V;", DART, &["final int count = 3;"]),
+        (
+            "dart",
+            "final int $N = $V;",
+            "void f() { final int a = 1; }\nfinal int b = 2;",
+            &["final int a = 1;", "final int b = 2;"],
+        ),
+        ("dart", "Text", DART, &["Text"]),
+        ("dart", "style: $S", DART, &["style: s"]),
+        ("dart", "return $X;", DART, &["return Text('x', style: s);"]),
+        ("dart", "class $C extends State<$T> { $$$B }", DART, &[DART.trim_end()]),
+        (
+            "dart",
+            "foo($A)",
+            "void main() { var x = foo(a.b); foo(c(d), ); bar(() => foo(1)); }",
+            &["foo(a.b)", "foo(c(d), )", "foo(1)"],
+        ),
+    ]);
+}
+
+#[test]
+fn calls_are_found_as_statements_and_as_parts_of_others() {
+    check(&[
+        (
+            "c",
+            "foo($A)",
+            "void f() { foo(1); x = foo(2); if (foo(3)) return foo(4); }\nint a = foo(5);",
+            &["foo(1)", "foo(2)", "foo(3)", "foo(4)", "foo(5)"],
+        ),
+        ("c", "foo($A);", "void f() { foo(1); x = foo(2); }", &["foo(1);"]),
+        ("c", "printf($$$A)", "void f() { printf(\"%d\", 1); }", &["printf(\"%d\", 1)"]),
+        ("cpp", "foo($A)", "void f() { foo(1); x = foo(2); }", &["foo(1)", "foo(2)"]),
+        ("cpp", "std::vector<$T>", "void f() { std::vector<int> a; }", &["std::vector<int>"]),
+        ("cpp", "foo<$T>($A)", "void f() { foo<int>(1); }", &["foo<int>(1)"]),
+        (
+            "go",
+            "fmt.Println($A)",
+            "package p\nfunc f() { fmt.Println(1); x := fmt.Println(2) }",
+            &["fmt.Println(1)", "fmt.Println(2)"],
+        ),
+        (
+            "go",
+            "fmt.Println($$$A)",
+            "package p\nfunc f() {\n\tfmt.Println()\n\tfmt.Println(1, 2)\n}",
+            &["fmt.Println()", "fmt.Println(1, 2)"],
+        ),
+        ("go", "foo($A)", "package p\nvar x = foo(1)\nfunc f() { foo(2) }", &["foo(1)", "foo(2)"]),
+        ("go", "$X := bar($Y)", "package p\nfunc f() { a := bar(1) }", &["a := bar(1)"]),
+        (
+            "java",
+            "System.out.println($A)",
+            "class A { void f() { System.out.println(1); } }",
+            &["System.out.println(1)"],
+        ),
+        (
+            "java",
+            "System.out.println($A);",
+            "class A { void f() { System.out.println(1); } }",
+            &["System.out.println(1);"],
+        ),
+        ("c-sharp", "foo($A)", "class A { void f() { foo(1); x = foo(2); } }", &["foo(1)", "foo(2)"]),
+        (
+            "solidity",
+            "require($A)",
+            "contract C { function f() public { require(x > 1); } }",
+            &["require(x > 1)"],
+        ),
+        ("kotlin", "foo($A)", "fun f() { foo(1); val x = foo(2) }", &["foo(1)", "foo(2)"]),
+        ("swift", "foo($A)", "func f() { foo(1); let x = foo(2) }", &["foo(1)", "foo(2)"]),
+        ("php", "foo($A)", "<?php foo(1); $x = foo($y);", &["foo(1)", "foo($y)"]),
+        ("ruby", "foo($A)", "foo(1)\nx = foo(2)\nfoo 3\n", &["foo(1)", "foo(2)"]),
+        ("python", "foo($A)", "foo(1)\nx = foo(2)\nfoo(1, 2)\n", &["foo(1)", "foo(2)"]),
+        ("javascript", "foo($A)", "foo(1); x = foo(2)\nfoo(1, 2)", &["foo(1)", "foo(2)"]),
+        ("typescript", "foo($A)", "foo(1); const x: T = foo(2)", &["foo(1)", "foo(2)"]),
+        ("rust", "foo($A)", "fn f() { foo(1); let x = foo(2); foo(3) }", &["foo(1)", "foo(2)", "foo(3)"]),
+        ("scala", "foo($A)", "object A { def f = { foo(1); val x = foo(2) } }", &["foo(1)", "foo(2)"]),
+        ("lua", "foo($A)", "foo(1)\nlocal x = foo(2)\n", &["foo(1)", "foo(2)"]),
+        ("elixir", "foo($A)", "foo(1)\nx = foo(2)\n", &["foo(1)", "foo(2)"]),
+        ("zig", "foo($A)", "fn f() void { foo(1); const x = foo(2); }", &["foo(1)", "foo(2)"]),
+        ("r", "foo($A)", "foo(1)\nx <- foo(2)\n", &["foo(1)", "foo(2)"]),
+        ("julia", "foo($A)", "foo(1)\nx = foo(2)\n", &["foo(1)", "foo(2)"]),
+        ("objc", "foo($A)", "void f() { foo(1); int x = foo(2); }", &["foo(1)", "foo(2)"]),
+        ("objc", "[$A release]", "void f() { [a release]; }", &["[a release]"]),
+        ("perl", "foo($A)", "foo(1);\nmy $x = foo(2);\n", &["foo(1)", "foo(2)"]),
+        ("gleam", "foo($A)", "fn f() {\n  foo(1)\n  let x = foo(2)\n}\n", &["foo(1)", "foo(2)"]),
+        ("haskell", "foo $A", "x = foo 1\ny = bar (foo 2)\n", &["foo 1", "foo 2"]),
+        ("erlang", "foo(A)", "f(A) -> foo(A).\n", &["foo(A)"]),
+        ("ocaml", "foo $A", "let x = foo 1\n", &["foo 1"]),
+        ("groovy", "foo($A)", "foo(1)\ndef x = foo(2)\n", &["foo(1)", "foo(2)"]),
+        ("cmake", "set($A $B)", "set(X 1)\nset(Y 1 2)\n", &["set(X 1)"]),
+        ("bash", "rm $A", "rm a\nrm a b c\n", &["rm a"]),
+        ("make", "CFLAGS = $A", "CFLAGS = -O2\n", &["CFLAGS = -O2"]),
+        ("sql", "SELECT $A FROM $B", "select a from t;\n", &["select a from t"]),
+        ("powershell", "Write-Host $A", "Write-Host \"x\"\n", &["Write-Host \"x\""]),
+    ]);
+}
+
+#[test]
+fn clauses_arms_pairs_and_members_have_contexts_of_their_own() {
+    check(&[
+        ("rust", "Some($A) => $B", "fn f() { match x { Some(a) => a, None => 0 } }", &["Some(a) => a"]),
+        (
+            "rust",
+            "$A => $B",
+            "fn f() { match x { Some(a) => a, None => 0, } }",
+            &["Some(a) => a", "None => 0"],
+        ),
+        (
+            "rust",
+            "#[test] fn $N() { $$$B }",
+            "#[test]\nfn a() { x(); }\nfn b() {}\n",
+            &["#[test]\nfn a() { x(); }"],
+        ),
+        ("rust", "pub $F: $T", "struct S { pub a: u8, b: u8 }", &["pub a: u8"]),
+        (
+            "rust",
+            "fn $F(&self) -> $T { $$$B }",
+            "impl A { fn a(&self) -> u8 { 1 } }",
+            &["fn a(&self) -> u8 { 1 }"],
+        ),
+        (
+            "rust",
+            "match $X { $$$A }",
+            "fn f() { match x { A => 1, B => 2 } }",
+            &["match x { A => 1, B => 2 }"],
+        ),
+        ("rust", "impl $T { $$$B }", "impl A { fn a() {} }", &["impl A { fn a() {} }"]),
+        (
+            "python",
+            "except $E: $$$B",
+            "try:\n    a()\nexcept E:\n    b()\n    c()\n",
+            &["except E:\n    b()\n    c()"],
+        ),
+        ("python", "elif $X: $Y", "if a:\n    b()\nelif c:\n    d()\n", &["elif c:\n    d()"]),
+        ("python", "else: $Y", "if a:\n    b()\nelse:\n    d()\n", &["else:\n    d()"]),
+        ("python", "finally: $Y", "try:\n    b()\nfinally:\n    d()\n", &["finally:\n    d()"]),
+        ("python", "case $X: $Y", "match a:\n    case 1:\n        d()\n", &["case 1:\n        d()"]),
+        ("python", "key=$V", "f(key=1)\nkey=2\n", &["key=1"]),
+        ("python", "key = $V", "f(key=1)\nkey=2\n", &["key=2"]),
+        ("python", "\"a\": $B", "x = {\"a\": 1, 'a': 2}\n", &["\"a\": 1"]),
+        (
+            "python",
+            "@$D\ndef $F($$$A): $$$B",
+            "@a\ndef f(x): pass\n@a\n@b\ndef g(): pass\n",
+            &["@a\ndef f(x): pass"],
+        ),
+        (
+            "typescript",
+            "$A: string",
+            "function f(a: string, b: number) {}\nclass C { c: string }\ninterface I { d: string }",
+            &["a: string", "c: string", "d: string"],
+        ),
+        (
+            "typescript",
+            "x: $T",
+            "function f(x: string, b: number) {}\nlet o = { x: 1 };",
+            &["x: string", "x: 1"],
+        ),
+        (
+            "typescript",
+            "private $F: number = $V",
+            "class C { private a: number = 1; b: number = 2 }",
+            &["private a: number = 1"],
+        ),
+        (
+            "typescript",
+            "$F($$$A): void { $$$B }",
+            "class C { a(x: number): void { y(); } b() {} }",
+            &["a(x: number): void { y(); }"],
+        ),
+        ("typescript", "a: $V", "let o = { a: 1, b: 2 };", &["a: 1"]),
+        ("javascript", "a: $B", "let o = { a: 1, b: 2 };", &["a: 1"]),
+        ("javascript", "{a: $B}", "let o = { a: 1 };", &["{ a: 1 }"]),
+        (
+            "javascript",
+            "case $X: $$$B",
+            "switch (a) { case 1: b(); c(); default: d(); }",
+            &["case 1: b(); c();"],
+        ),
+        ("javascript", "catch ($E) { $$$B }", "try { a() } catch (e) { b() }", &["catch (e) { b() }"]),
+        ("javascript", "className=\"x\"", "let a = <A className=\"x\" id=\"b\" />;", &["className=\"x\""]),
+        ("javascript", "onClick={$F}", "let a = <A onClick={f} id=\"b\" />;", &["onClick={f}"]),
+        ("tsx", "onClick={$F}", "let a = <A onClick={f} id=\"b\" />;", &["onClick={f}"]),
+        ("tsx", "<Foo $$$A />", "let a = <Foo b=\"1\" c />;", &["<Foo b=\"1\" c />"]),
+        (
+            "css",
+            "color: $C",
+            "a { color: red; background: blue }\nb { color: #fff }",
+            &["color: red", "color: #fff"],
+        ),
+        (
+            "css",
+            "color: $C;",
+            "a { color: red; background: blue }\nb { color: #fff }",
+            &["color: red;", "color: #fff"],
+        ),
+        ("css", "$S { $$$D }", "a { color: red; b: c }", &["a { color: red; b: c }"]),
+        ("json", "\"a\": $B", "{\"a\": [1, 2], \"b\": 1}", &["\"a\": [1, 2]"]),
+        ("json", "{\"a\": $B}", "[{\"a\": 1}, {\"a\": 1, \"b\": 2}]", &["{\"a\": 1}"]),
+        ("yaml", "image: $I", "a:\n  image: x:1\n  b: c\n", &["image: x:1"]),
+        ("toml", "version = $V", "[a]\nversion = \"1\"\nb = 2\n", &["version = \"1\""]),
+        (
+            "hcl",
+            "resource \"$A\" \"$B\" { $$$C }",
+            "resource \"a\" \"b\" {\n  c = 1\n  d = 2\n}\n",
+            &["resource \"a\" \"b\" {\n  c = 1\n  d = 2\n}"],
+        ),
+        ("hcl", "ami = $V", "resource \"a\" \"b\" {\n  ami = 1\n}\n", &["ami = 1"]),
+        ("c", "struct $S { $$$F };", "struct a { int x; char y; };\n", &["struct a { int x; char y; };"]),
+        ("c", "struct S { $$$ }", "struct S { int x; char y; };\n", &["struct S { int x; char y; }"]),
+        ("c", "int $X;", "struct a { int x; char y; };\nint z;\n", &["int x;", "int z;"]),
+        ("c", "char *$X;", "struct a { int x; char *y; };\n", &["char *y;"]),
+        ("c", "return $X;", "int f() { return 1; }", &["return 1;"]),
+        ("c", "case $X: $$$B", "void f() { switch (a) { case 1: b(); break; } }", &["case 1: b(); break;"]),
+        (
+            "java",
+            "void $M($$$A) { $$$B }",
+            "class A { void a(int x, int y) { b(); c(); } }",
+            &["void a(int x, int y) { b(); c(); }"],
+        ),
+        (
+            "java",
+            "int $X = $V;",
+            "class A { int a = 1; void f() { int b = 2; } }",
+            &["int a = 1;", "int b = 2;"],
+        ),
+        (
+            "java",
+            "catch ($E $N) { $$$B }",
+            "class A { void f() { try { a(); } catch (E e) { b(); } } }",
+            &["catch (E e) { b(); }"],
+        ),
+        ("kotlin", "is $T -> $X", "fun f() { when (x) { is A -> 1\n else -> 2 } }", &["is A -> 1"]),
+        ("kotlin", "val $X: $T = $V", "class A { val a: B = 1 }", &["val a: B = 1"]),
+        (
+            "swift",
+            "case .$A: $$$B",
+            "func f() { switch x { case .a: b()\n default: c() } }",
+            &["case .a: b()"],
+        ),
+        (
+            "go",
+            "case $X: $$$B",
+            "package p\nfunc f() { switch x {\ncase 1:\n\ta()\n\tb()\n} }",
+            &["case 1:\n\ta()\n\tb()"],
+        ),
+        ("go", "a: $B", "package p\nvar x = T{a: 1, b: 2}", &["a: 1"]),
+        (
+            "go",
+            "func ($R $T) $F($$$A) { $$$B }",
+            "package p\nfunc (r R) f(a int) { b() }",
+            &["func (r R) f(a int) { b() }"],
+        ),
+        (
+            "go",
+            "if err != nil { $$$B }",
+            "package p\nfunc f() { if err != nil { return err } }",
+            &["if err != nil { return err }"],
+        ),
+        ("ruby", "rescue $E => $V\n  $$$B", "begin\n  a\nrescue E => e\n  b\nend\n", &["rescue E => e\n  b"]),
+        ("php", "'a' => $V", "<?php $x = ['a' => 1, 'b' => 2];", &["'a' => 1"]),
+        (
+            "php",
+            "public function $F($$$A) { $$$B }",
+            "<?php class A { public function f($a, $b) { return 1; } }",
+            &["public function f($a, $b) { return 1; }"],
+        ),
+        ("elixir", "{:ok, $X} -> $Y", "case a do\n  {:ok, b} -> b\n  :error -> 1\nend\n", &["{:ok, b} -> b"]),
+        ("haskell", "Just $X -> $Y", "f a = case a of\n  Just b -> b\n  Nothing -> 1\n", &["Just b -> b"]),
+        (
+            "scala",
+            "case Some($X) => $Y",
+            "object A { x match {\n case Some(a) => a\n case None => 1\n} }",
+            &["case Some(a) => a"],
+        ),
+        ("html", "href=\"$U\"", "<a href=\"x\">b</a>", &["href=\"x\""]),
+        ("html", "<a href=\"$U\">$T</a>", "<p><a href=\"x\">b</a></p>", &["<a href=\"x\">b</a>"]),
+        ("xml", "<a>$T</a>", "<r><a>b</a><c/></r>", &["<a>b</a>"]),
+        ("bash", "a) $$$B ;;", "case x in\na) b; c;;\nesac\n", &["a) b; c;;"]),
+        ("sql", "WHERE $A = $B", "SELECT a FROM t WHERE x = 1;\n", &["WHERE x = 1"]),
+        ("graphql", "$F: String", "type A { b: String c: Int }", &["b: String"]),
+        (
+            "proto",
+            "string $N = $I;",
+            "syntax = \"proto3\";\nmessage A { string b = 1; int32 c = 2; }",
+            &["string b = 1;"],
+        ),
+        ("nix", "a = $B;", "{ a = 1; c = 2; }", &["a = 1;"]),
+        ("dockerfile", "RUN $A", "FROM a\nRUN b c\n", &["RUN b c"]),
+    ]);
+}
