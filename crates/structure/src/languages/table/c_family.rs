@@ -1,0 +1,117 @@
+//! C and what descends from its syntax.
+
+use crate::languages::{Language, Rung, Traits};
+
+#[cfg(feature = "c")]
+pub(super) static C: Language = Language {
+    id: "c",
+    name: "C",
+    aliases: &[],
+    extensions: &["c", "h"],
+    file_names: &[],
+    shebangs: &["tcc"],
+    grammar: || tree_sitter_c::LANGUAGE.into(),
+    rungs: &[
+        Rung::new("case", "void zq(void) { switch (x) {\n", "\n} }").only(&["case_statement"]).statement(),
+        Rung::new("else clause", "void zq(void) { if (x) {} ", "\n}").only(&["else_clause"]),
+        Rung::new("statement", "void zq(void) {\n", "\n}").declares(),
+        Rung::new("statement", "void zq(void) {\n", ";\n}").declares().completes(),
+        Rung::new("member", "struct zq {\n", "\n};").declares(),
+        Rung::new("member", "struct zq {\n", ";\n};").declares().completes(),
+        Rung::new("declaration", "", "\n").declares(),
+        Rung::new("declaration", "", ";\n").declares().completes(),
+        Rung::new("expression", "int zq = ", ";"),
+        Rung::new("parameter", "void zq(", ");").only(&["parameter_declaration", "variadic_parameter"]),
+        Rung::new("type", "int zq = sizeof(", ");").only(&["type_descriptor"]),
+        Rung::new("enumerator", "enum zq {\n", "\n};").only(&["enumerator"]),
+    ],
+    holes: &["%", "%;", "int %", "int %;", "case %:", "\"%\""],
+    traits: Traits { loose_leaves: &["preproc_arg"], ..Traits::PLAIN },
+};
+
+#[cfg(feature = "cpp")]
+pub(super) static CPP: Language = Language {
+    id: "cpp",
+    name: "C++",
+    aliases: &["c++", "cxx", "cc"],
+    extensions: &[
+        "cpp", "cc", "cxx", "c++", "hpp", "hh", "hxx", "h++", "ipp", "tpp", "inl", "cu", "cuh", "ino",
+    ],
+    file_names: &[],
+    shebangs: &[],
+    grammar: || tree_sitter_cpp::LANGUAGE.into(),
+    rungs: &[
+        Rung::new("type", "void zq() { ", " zq; }")
+            .only(&["qualified_identifier", "template_type"])
+            .when(super::is_generic),
+        Rung::new("case", "void zq() { switch (x) {\n", "\n} }").only(&["case_statement"]).statement(),
+        Rung::new("else clause", "void zq() { if (x) {} ", "\n}").only(&["else_clause"]),
+        Rung::new("catch clause", "void zq() { try {} ", "\n}").only(&["catch_clause"]),
+        Rung::new("statement", "void zq() {\n", "\n}").declares(),
+        Rung::new("statement", "void zq() {\n", ";\n}").declares().completes(),
+        Rung::new("member", "class zq {\n", "\n};").declares(),
+        Rung::new("member", "class zq {\n", ";\n};").declares().completes(),
+        Rung::new("declaration", "", "\n").declares(),
+        Rung::new("declaration", "", ";\n").declares().completes(),
+        Rung::new("expression", "int zq = ", ";"),
+        Rung::new("parameter", "void zq(", ");").only(&[
+            "parameter_declaration",
+            "optional_parameter_declaration",
+            "variadic_parameter_declaration",
+        ]),
+        Rung::new("type", "int zq = sizeof(", ");").only(&["type_descriptor"]),
+        Rung::new("enumerator", "enum zq {\n", "\n};").only(&["enumerator"]),
+    ],
+    holes: &["%", "%;", "int %", "int %;", "case %:", "\"%\""],
+    traits: Traits { loose_leaves: &["preproc_arg"], ..Traits::PLAIN },
+};
+
+#[cfg(feature = "objc")]
+pub(super) static OBJC: Language = Language {
+    id: "objc",
+    name: "Objective-C",
+    aliases: &["objective-c"],
+    extensions: &["m", "mm"],
+    file_names: &[],
+    shebangs: &[],
+    grammar: || tree_sitter_objc::LANGUAGE.into(),
+    rungs: &[
+        Rung::new("case", "void zq(void) { switch (x) {\n", "\n} }").only(&["case_statement"]).statement(),
+        Rung::new("else clause", "void zq(void) { if (x) {} ", "\n}").only(&["else_clause"]),
+        Rung::new("statement", "void zq(void) {\n", "\n}").declares(),
+        Rung::new("statement", "void zq(void) {\n", ";\n}").declares().completes(),
+        Rung::new("method", "@implementation Zq\n", "\n@end").declares(),
+        Rung::new("method declaration", "@interface Zq\n", "\n@end").declares(),
+        Rung::new("method declaration", "@interface Zq\n", ";\n@end").declares().completes(),
+        Rung::new("member", "struct zq {\n", "\n};").declares(),
+        Rung::new("declaration", "", "\n").declares(),
+        Rung::new("expression", "int zq = ", ";"),
+        Rung::new("parameter", "void zq(", ");").only(&["parameter_declaration"]),
+    ],
+    holes: &["%", "%;", "int %", "int %;", "case %:", "\"%\""],
+    traits: Traits { loose_leaves: &["preproc_arg"], ..Traits::PLAIN },
+};
+
+#[cfg(feature = "solidity")]
+pub(super) static SOLIDITY: Language = Language {
+    id: "solidity",
+    name: "Solidity",
+    aliases: &["sol"],
+    extensions: &["sol"],
+    file_names: &[],
+    shebangs: &[],
+    grammar: || tree_sitter_solidity::LANGUAGE.into(),
+    rungs: &[
+        Rung::new("statement", "contract Zq { function zq() public {\n", "\n} }").declares(),
+        Rung::new("statement", "contract Zq { function zq() public {\n", ";\n} }").declares().completes(),
+        Rung::new("member", "contract Zq {\n", "\n}").declares(),
+        Rung::new("member", "contract Zq {\n", ";\n}").declares().completes(),
+        Rung::new("struct member", "contract Zq { struct Zq {\n", "\n} }").declares(),
+        Rung::new("declaration", "", "\n").declares(),
+        Rung::new("declaration", "", ";\n").declares().completes(),
+        Rung::new("expression", "contract Zq { uint zq = ", "; }"),
+        Rung::new("parameter", "contract Zq { function zq(", ") public {} }").only(&["parameter"]),
+    ],
+    holes: &["%", "%;", "uint %", "uint %;", "function %() public {}", "\"%\""],
+    traits: Traits::PLAIN,
+};

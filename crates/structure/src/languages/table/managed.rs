@@ -1,0 +1,203 @@
+//! Languages of the big virtual machines, Swift and Dart.
+
+use crate::languages::{Language, Rung, Traits};
+
+#[cfg(feature = "java")]
+pub(super) static JAVA: Language = Language {
+    id: "java",
+    name: "Java",
+    aliases: &[],
+    extensions: &["java"],
+    file_names: &[],
+    shebangs: &["java"],
+    grammar: || tree_sitter_java::LANGUAGE.into(),
+    rungs: &[
+        Rung::new("type", "class Zq { ", " zq; }").only(&["generic_type"]).when(super::is_generic),
+        Rung::new("case", "class Zq { void zq() { switch (x) {\n", "\n} } }")
+            .only(&["switch_block_statement_group", "switch_rule"])
+            .statement(),
+        Rung::new("clause", "class Zq { void zq() { try {} ", "\n} }")
+            .only(&["catch_clause", "finally_clause"]),
+        Rung::new("statement", "class Zq { void zq() {\n", "\n} }").declares(),
+        Rung::new("statement", "class Zq { void zq() {\n", ";\n} }").declares().completes(),
+        Rung::new("member", "class Zq {\n", "\n}").declares(),
+        Rung::new("member", "class Zq {\n", ";\n}").declares().completes(),
+        Rung::new("interface member", "interface Zq {\n", "\n}").declares(),
+        Rung::new("declaration", "", "\n").declares(),
+        Rung::new("declaration", "", ";\n").declares().completes(),
+        Rung::new("expression", "class Zq { Object zq = ", "; }"),
+        Rung::new("annotation", "class Zq {\n", "\nvoid zq() {} }")
+            .only(&["annotation", "marker_annotation"]),
+        Rung::new("parameter", "class Zq { void zq(", ") {} }")
+            .only(&["formal_parameter", "spread_parameter"]),
+        Rung::new("type", "class Zq { ", " zq; }"),
+        Rung::new("enum constant", "enum Zq {\n", "\n}").only(&["enum_constant"]),
+    ],
+    holes: &["%", "%;", "%();", "Zq %", "case %:", "void %() {}", "\"%\""],
+    traits: Traits::PLAIN,
+};
+
+#[cfg(feature = "c-sharp")]
+pub(super) static C_SHARP: Language = Language {
+    id: "c-sharp",
+    name: "C#",
+    aliases: &["csharp", "cs", "c#"],
+    extensions: &["cs", "csx"],
+    file_names: &[],
+    shebangs: &["dotnet-script"],
+    grammar: || tree_sitter_c_sharp::LANGUAGE.into(),
+    rungs: &[
+        Rung::new("type", "class Zq { ", " zq; }").only(&["generic_name"]).when(super::is_generic),
+        Rung::new("case", "class Zq { void zq() { switch (x) {\n", "\n} } }")
+            .only(&["switch_section"])
+            .statement(),
+        Rung::new("switch arm", "class Zq { int zq = x switch {\n", "\n}; }")
+            .only(&["switch_expression_arm"]),
+        Rung::new("clause", "class Zq { void zq() { try {} ", "\n} }")
+            .only(&["catch_clause", "finally_clause"]),
+        Rung::new("statement", "class Zq { void zq() {\n", "\n} }").declares(),
+        Rung::new("statement", "class Zq { void zq() {\n", ";\n} }").declares().completes(),
+        Rung::new("member", "class Zq {\n", "\n}").declares(),
+        Rung::new("member", "class Zq {\n", ";\n}").declares().completes(),
+        Rung::new("declaration", "", "\n").declares(),
+        Rung::new("expression", "class Zq { object zq = ", "; }"),
+        Rung::new("argument", "class Zq { object zq = zq(", "); }").only(&["argument"]),
+        Rung::new("attribute", "class Zq {\n", "\nvoid zq() {} }").only(&["attribute_list"]),
+        Rung::new("parameter", "class Zq { void zq(", ") {} }").only(&["parameter"]),
+        Rung::new("type", "class Zq { ", " zq; }"),
+    ],
+    holes: &["%", "%;", "%();", "Zq %", "case %: break;", "void %() {}", "\"%\""],
+    traits: Traits::PLAIN,
+};
+
+#[cfg(feature = "kotlin")]
+pub(super) static KOTLIN: Language = Language {
+    id: "kotlin",
+    name: "Kotlin",
+    aliases: &["kt"],
+    extensions: &["kt", "kts", "ktm"],
+    file_names: &[],
+    shebangs: &["kotlin"],
+    grammar: || tree_sitter_kotlin_sg::LANGUAGE.into(),
+    rungs: &[
+        Rung::new("when entry", "fun zq() { when (x) {\n", "\n} }\n").only(&["when_entry"]).statement(),
+        Rung::new("clause", "fun zq() { try {} ", "\n}\n").only(&["catch_block", "finally_block"]),
+        Rung::new("statement", "fun zq() {\n", "\n}\n").declares(),
+        Rung::new("member", "class Zq {\n", "\n}\n").declares(),
+        Rung::new("declaration", "", "\n").declares(),
+        Rung::new("argument", "fun zq() { zq(", ") }\n").only(&["value_argument"]),
+        Rung::new("expression", "val zq = ", "\n"),
+        Rung::new("parameter", "fun zq(", ") {}\n").only(&["parameter"]),
+        Rung::new("constructor parameter", "class Zq(", ")\n").only(&["class_parameter"]),
+        Rung::new("type", "val zq: ", "\n"),
+        Rung::new("annotation", "", "\nfun zq() {}\n").only(&["annotation"]),
+    ],
+    holes: &["%", "%: Zq", "% -> 0", "fun %() {}", "\"%\""],
+    traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
+};
+
+#[cfg(feature = "scala")]
+pub(super) static SCALA: Language = Language {
+    id: "scala",
+    name: "Scala",
+    aliases: &[],
+    extensions: &["scala", "sc", "sbt"],
+    file_names: &[],
+    shebangs: &["scala", "scala-cli", "amm"],
+    grammar: || tree_sitter_scala::LANGUAGE.into(),
+    rungs: &[
+        Rung::new("case", "object Zq { x match {\n", "\n} }\n").only(&["case_clause"]).statement(),
+        Rung::new("statement", "object Zq {\n", "\n}\n").declares(),
+        Rung::new("declaration", "", "\n").declares(),
+        Rung::new("block statement", "object Zq { def zq = {\n", "\n} }\n").declares(),
+        Rung::new("expression", "object Zq { val zq = ", " }\n"),
+        Rung::new("parameter", "object Zq { def zq(", ") = 1 }\n").only(&["parameter"]),
+        Rung::new("type", "object Zq { type Zq = ", " }\n"),
+        Rung::new("enumerator", "object Zq { for (", ") yield x }\n").only(&["enumerator"]),
+        Rung::new("annotation", "object Zq {\n", "\ndef zq = 1 }\n").only(&["annotation"]),
+    ],
+    holes: &["%", "%: Zq", "case % => 0", "def % = 0", "\"%\""],
+    traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
+};
+
+#[cfg(feature = "groovy")]
+pub(super) static GROOVY: Language = Language {
+    id: "groovy",
+    name: "Groovy",
+    aliases: &[],
+    extensions: &["groovy", "gradle", "gvy"],
+    file_names: &["Jenkinsfile*"],
+    shebangs: &["groovy"],
+    grammar: || tree_sitter_groovy::LANGUAGE.into(),
+    rungs: &[
+        Rung::new("statement", "", "\n").declares(),
+        Rung::new("member", "class Zq {\n", "\n}\n").declares(),
+        Rung::new("block statement", "void zq() {\n", "\n}\n").declares(),
+        Rung::new("expression", "def zq = ", "\n"),
+    ],
+    holes: &["%", "%()", "\"%\"", "Zq %", "%: 1"],
+    traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
+};
+
+#[cfg(feature = "swift")]
+pub(super) static SWIFT: Language = Language {
+    id: "swift",
+    name: "Swift",
+    aliases: &[],
+    extensions: &["swift"],
+    file_names: &[],
+    shebangs: &["swift"],
+    grammar: || tree_sitter_swift::LANGUAGE.into(),
+    rungs: &[
+        Rung::new("case", "func zq() { switch x {\n", "\n} }\n").only(&["switch_entry"]).statement(),
+        Rung::new("catch clause", "func zq() { do {} ", "\n}\n").only(&["catch_block"]),
+        Rung::new("statement", "func zq() {\n", "\n}\n").declares(),
+        Rung::new("member", "class Zq {\n", "\n}\n").declares(),
+        Rung::new("protocol member", "protocol Zq {\n", "\n}\n").declares(),
+        Rung::new("declaration", "", "\n").declares(),
+        Rung::new("argument", "zq(", ")\n").only(&["value_argument"]),
+        Rung::new("expression", "let zq = ", "\n"),
+        Rung::new("enum case", "enum Zq {\n", "\n}\n").only(&["enum_entry"]).statement(),
+        Rung::new("parameter", "func zq(", ") {}\n").only(&["parameter"]),
+        Rung::new("type", "let zq: ", "\n"),
+        Rung::new("attribute", "", "\nfunc zq() {}\n").only(&["attribute"]),
+    ],
+    holes: &["%", "%: Zq", "case %: break", "func %() {}", "\"%\""],
+    traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
+};
+
+#[cfg(feature = "dart")]
+pub(super) static DART: Language = Language {
+    id: "dart",
+    name: "Dart",
+    aliases: &[],
+    extensions: &["dart"],
+    file_names: &[],
+    shebangs: &["dart"],
+    grammar: || tree_sitter_dart::LANGUAGE.into(),
+    rungs: &[
+        Rung::new("argument", "var zq = zq(", ");").only(&["named_argument"]),
+        Rung::new("case", "void zq() { switch (x) {\n", "\n} }")
+            .only(&["switch_statement_case", "switch_statement_default"])
+            .statement(),
+        Rung::new("switch arm", "var zq = switch (x) {\n", "\n};").only(&["switch_expression_case"]),
+        Rung::new("clause", "void zq() { try {} ", "\n}").only(&[
+            "finally_clause",
+            "catch_clause",
+            "on_part",
+        ]),
+        Rung::new("statement", "void zq() {\n", "\n}").declares(),
+        Rung::new("statement", "void zq() {\n", ";\n}").declares().completes(),
+        Rung::new("member", "class Zq {\n", "\n}").declares(),
+        Rung::new("member", "class Zq {\n", ";\n}").declares().completes(),
+        Rung::new("declaration", "", "\n").declares(),
+        Rung::new("declaration", "", ";\n").declares().completes(),
+        Rung::new("expression", "var zq = ", ";"),
+        Rung::new("element", "var zq = {", "};").only(&["pair"]),
+        Rung::new("parameter", "void zq(", ") {}").only(&["formal_parameter"]),
+        Rung::new("type", "void zq() { ", " zq; }"),
+        Rung::new("annotation", "", "\nvoid zq() {}").only(&["annotation"]),
+    ],
+    holes: &["%", "%;", "%();", "Zq %", "case %: break;", "void %() {}", "\"%\""],
+    traits: Traits::PLAIN,
+};

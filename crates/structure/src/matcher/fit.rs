@@ -1,0 +1,481 @@
+//! Whether one place of a file has a shape, and what the variables then stand for.
+//!
+//! Lists are matched with backtracking, by continuation: what is left to match after a node's children is a linked list on
+//! the stack. The recursion goes one level per element of the *pattern*, whose number is bounded; the file's size and depth
+//! only show in loops.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use tree_sitter::{Node, Tree, TreeCursor};
+
+use crate::limits;
+use crate::pattern::shape::{Compare, Element, Shape, Token, What, is_closing};
+use crate::pattern::{Reading, Variable};
+use crate::tree::{self, Child, Kinds};
+use crate::types::Binding;
+
+/// A match, before it is known whether it is a statement.
+pub(super) struct Outcome {
+    pub(super) range: Range<usize>,
+    pub(super) bindings: Vec<(String, Binding)>,
+}
+
+/// Children of one node, in the arena.
+#[derive(Debug, Clone, Copy)]
+struct List {
+    start: usize,
+    end: usize,
+    /// Where the node begins: the place of a run in a node without children.
+    origin: usize,
+    /// Whether everything up to the end must be used up. A sequence of statements may go on.
+    whole: bool,
+}
+
+/// What is still to be matched once a list is through.
+struct Next<'n, 'p> {
+    elements: &'p [Element],
+    list: List,
+    from: usize,
+    then: Option<&'n Next<'n, 'p>>,
+}
+
+/// What a variable is bound to, as places in the arena.
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    from: usize,
+    to: usize,
+    /// Where it would be, if empty.
+    place: usize,
+    /// For a run: the list node that stands for it, to be opened.
+    open: bool,
+}
+
+pub(super) struct Fit<'r, 't> {
+    source: &'r [u8],
+    kinds: &'r Kinds,
+    variables: &'r [Variable],
+    repeats: bool,
+    cursor: TreeCursor<'t>,
+    arena: Vec<Child<'t>>,
+    bound: Vec<Option<Bound>>,
+    /// Element, its list and the place in it: failed before. Only where no name is repeated, else bindings matter too.
+    failed: HashSet<(usize, usize, usize)>,
+    remember: bool,
+    steps: u64,
+    gave_up: usize,
+    /// Where the outermost list ended.
+    reached: usize,
+    /// The ends of the last text whose separator the pattern lacks: with the separator and without.
+    unasked: Option<(usize, usize)>,
+}
+
+impl<'r, 't> Fit<'r, 't> {
+    pub(super) fn new(reading: &'r Reading, tree: &'t Tree, source: &'r [u8]) -> Fit<'r, 't> {
+        let variables = reading.variables();
+        Fit {
+            source,
+            kinds: &reading.kinds,
+            variables,
+            repeats: variables.iter().any(|v| v.repeated),
+            cursor: tree.walk(),
+            arena: Vec::new(),
+            bound: vec![None; variables.len()],
+            failed: HashSet::new(),
+            remember: false,
+            steps: 0,
+            gave_up: 0,
+            reached: 0,
+            unasked: None,
+        }
+    }
+
+    pub(super) fn take_gave_up(&mut self) -> usize {
+        std::mem::take(&mut self.gave_up)
+    }
+
+    fn begin(&mut self, shape: &Shape) {
+        self.bound.fill(None);
+        self.failed.clear();
+        self.remember = shape.runs > 1 && !self.repeats;
+        self.steps = 0;
+        self.unasked = None;
+    }
+
+    /// Whether `node` is the shape's only root.
+    pub(super) fn node(&mut self, shape: &Shape, root: &Element, node: Node<'t>) -> Option<Outcome> {
+        self.begin(shape);
+        self.arena.clear();
+        self.arena.push(Child::of(node, None, self.source));
+        let matched = match &root.what {
+            // The outermost node is matched here and not as an element, since its own last separator may be left out of the match.
+            What::Inner { children, .. } => {
+                let list = self.open(node, true);
+                self.list(children, list, list.start, None)
+            }
+            _ => {
+                let list = List { start: 0, end: 1, origin: node.start_byte(), whole: true };
+                self.list(std::slice::from_ref(root), list, 0, None)
+            }
+        };
+        self.give_up_said();
+        matched.then(|| self.outcome(node.start_byte()))
+    }
+
+    /// Every place among the children of `node` where the shape's roots stand one after the other. Places do not overlap.
+    pub(super) fn windows(&mut self, shape: &Shape, node: Node<'t>) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        let Some(first) = shape.roots.first() else { return outcomes };
+        if node.child_count() < 2 {
+            return outcomes;
+        }
+        self.arena.clear();
+        let list = self.open(node, false);
+        let mut from = list.start;
+        while from < list.end {
+            let plausible = match (&first.what, self.arena.get(from)) {
+                (What::Inner { kind, .. }, Some(child)) => *kind == child.kind,
+                (What::Token(token), Some(child)) => token.kind == child.kind,
+                (_, Some(child)) => !child.is_separator(self.source),
+                (_, None) => false,
+            };
+            let start = self.arena.get(from).map_or(0, |c| c.start);
+            if plausible {
+                self.begin(shape);
+                self.arena.truncate(list.end);
+                let matched = self.list(&shape.roots, list, from, None);
+                self.give_up_said();
+                if matched && self.reached > start {
+                    let outcome = self.outcome(start);
+                    let end = outcome.range.end;
+                    outcomes.push(outcome);
+                    while self.arena.get(from).is_some_and(|c| from < list.end && c.start < end) {
+                        from += 1;
+                    }
+                    continue;
+                }
+            }
+            from += 1;
+        }
+        outcomes
+    }
+
+    fn give_up_said(&mut self) {
+        if self.steps > limits::MATCH_STEPS {
+            self.gave_up += 1;
+        }
+    }
+
+    fn open(&mut self, node: Node<'t>, whole: bool) -> List {
+        let start = self.arena.len();
+        tree::children(&mut self.cursor, node, self.source, self.kinds, &mut self.arena);
+        List { start, end: self.arena.len(), origin: node.start_byte(), whole }
+    }
+
+    fn child(&self, at: usize) -> Option<Child<'t>> {
+        self.arena.get(at).copied()
+    }
+
+    /// Whether `elements` fit the list from `from` on, and then whatever is next.
+    fn list<'p>(
+        &mut self,
+        elements: &'p [Element],
+        list: List,
+        from: usize,
+        then: Option<&Next<'_, 'p>>,
+    ) -> bool {
+        self.steps += 1;
+        if self.steps > limits::MATCH_STEPS {
+            return false;
+        }
+        let Some((element, rest)) = elements.split_first() else {
+            return self.end(list, from, then);
+        };
+        let child = (from < list.end).then(|| self.child(from)).flatten();
+        match &element.what {
+            What::Run { .. } => self.run(element, rest, list, from, then),
+            What::Token(token) => self.token(token, element, elements, list, from, child, then),
+            What::Any { variable } => {
+                let Some(child) = child else { return false };
+                if self.is_any(element, &child)
+                    && self.bind(
+                        *variable,
+                        Bound { from, to: from + 1, place: child.start, open: false },
+                        |fit| fit.list(rest, list, from + 1, then),
+                    )
+                {
+                    return true;
+                }
+                self.stray(child) && self.list(elements, list, from + 1, then)
+            }
+            What::Inner { kind, children } => {
+                let Some(child) = child else { return false };
+                if child.kind == *kind && fields_agree(element, &child) && !child.leaf {
+                    let length = self.arena.len();
+                    let inner = self.open(child.node, true);
+                    let next = Next { elements: rest, list, from: from + 1, then };
+                    if self.list(children, inner, inner.start, Some(&next)) {
+                        return true;
+                    }
+                    self.arena.truncate(length);
+                }
+                self.stray(child) && self.list(elements, list, from + 1, then)
+            }
+        }
+    }
+
+    /// The pattern's elements are used up; so must the file's be, apart from one separator behind the last.
+    fn end(&mut self, list: List, from: usize, then: Option<&Next<'_, '_>>) -> bool {
+        let mut at = from;
+        if list.whole {
+            while at < list.end && self.child(at).is_some_and(|c| c.stray) {
+                at += 1;
+            }
+            if at + 1 == list.end && self.is_trailing(list, at) {
+                let ends = |i: usize| self.child(i).map(|c| c.end);
+                self.unasked = ends(at).zip(at.checked_sub(1).and_then(ends));
+                at += 1;
+            }
+            if at != list.end {
+                return false;
+            }
+        }
+        match then {
+            Some(next) => self.list(next.elements, next.list, next.from, next.then),
+            None => {
+                self.reached = from
+                    .checked_sub(1)
+                    .filter(|last| *last >= list.start)
+                    .and_then(|last| self.child(last))
+                    .map_or(list.origin, |c| c.end);
+                true
+            }
+        }
+    }
+
+    /// A separator that has an element before it.
+    fn is_trailing(&self, list: List, at: usize) -> bool {
+        let separator = self.child(at).is_some_and(|c| c.is_separator(self.source));
+        let before = at.checked_sub(1).filter(|b| *b >= list.start).and_then(|b| self.child(b));
+        separator && before.is_some_and(|b| !b.is_separator(self.source) && !b.is_opening(self.source))
+    }
+
+    fn stray(&self, child: Child) -> bool {
+        child.stray
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the state of a list match; a struct would be built and taken apart at each token"
+    )]
+    fn token<'p>(
+        &mut self,
+        token: &'p Token,
+        element: &'p Element,
+        elements: &'p [Element],
+        list: List,
+        from: usize,
+        child: Option<Child<'t>>,
+        then: Option<&Next<'_, 'p>>,
+    ) -> bool {
+        let rest = elements.get(1..).unwrap_or_default();
+        if let Some(child) = child {
+            if token.kind == child.kind
+                && child.leaf
+                && fields_agree(element, &child)
+                && text_agrees(token, child.text(self.source))
+                && self.list(rest, list, from + 1, then)
+            {
+                return true;
+            }
+            // `f(a, b,)` for `f(a, b)`.
+            let closing = !token.named && is_closing(&token.text);
+            let trailing = closing
+                && self.is_trailing(list, from)
+                && self.child(from + 1).is_some_and(|c| {
+                    from + 1 < list.end && c.kind == token.kind && c.text(self.source) == &*token.text
+                });
+            if trailing && self.list(elements, list, from + 1, then) {
+                return true;
+            }
+            if child.stray && self.list(elements, list, from + 1, then) {
+                return true;
+            }
+        }
+        // The other way round: the pattern has it, the file does not.
+        if token.trailing && self.list(rest, list, from, then) {
+            return true;
+        }
+        // `f(a, $$$R)` for `f(a)`: an empty run takes the separator before it along.
+        if element.is_separator()
+            && let Some((run, after)) = rest.split_first()
+            && let What::Run { variable, .. } = run.what
+            && !after.first().is_some_and(Element::is_separator)
+        {
+            let place = from
+                .checked_sub(1)
+                .filter(|b| *b >= list.start)
+                .and_then(|b| self.child(b))
+                .map_or(list.origin, |c| c.end);
+            return self.bind(variable, Bound { from, to: from, place, open: false }, |fit| {
+                fit.list(after, list, from, then)
+            });
+        }
+        false
+    }
+
+    fn run<'p>(
+        &mut self,
+        element: &'p Element,
+        rest: &'p [Element],
+        list: List,
+        from: usize,
+        then: Option<&Next<'_, 'p>>,
+    ) -> bool {
+        let What::Run { variable, lists } = &element.what else { return false };
+        // The element says where in the pattern this is, the list's first child where in the file: what follows is the same too.
+        let first = self.child(list.start).filter(|_| list.start < list.end);
+        let key = (std::ptr::from_ref(element) as usize, first.map_or(0, |c| c.node.id()), from - list.start);
+        if self.remember && self.failed.contains(&key) {
+            return false;
+        }
+        let separated = rest.first().is_some_and(Element::is_separator);
+        let place = from.checked_sub(1).filter(|b| *b >= list.start).and_then(|b| self.child(b)).map_or_else(
+            || self.child(from).filter(|_| from < list.end).map_or(list.origin, |c| c.start),
+            |c| c.end,
+        );
+        // Empty; the separator behind it goes with it.
+        let empty = Bound { from, to: from, place, open: false };
+        let after = if separated { rest.get(1..).unwrap_or_default() } else { rest };
+        if self.bind(*variable, empty, |fit| fit.list(after, list, from, then)) {
+            return true;
+        }
+        let mut to = from;
+        while to < list.end {
+            let Some(child) = self.child(to) else { break };
+            if !self.may_run_over(element, &child) || (to == from && child.text(self.source) == b",") {
+                break;
+            }
+            to += 1;
+            if child.leaf && child.text(self.source) == b"," {
+                continue;
+            }
+            let open = to == from + 1 && lists.contains(&child.kind) && !child.leaf;
+            if self.bind(*variable, Bound { from, to, place, open }, |fit| fit.list(rest, list, to, then)) {
+                return true;
+            }
+            if self.steps > limits::MATCH_STEPS {
+                return false;
+            }
+        }
+        if self.remember {
+            self.failed.insert(key);
+        }
+        false
+    }
+
+    fn may_run_over(&self, element: &Element, child: &Child) -> bool {
+        let field = match (element.field, child.field) {
+            (Some(a), Some(b)) => a == b,
+            _ => true,
+        };
+        field && !self.kinds.is_clause(child.kind)
+    }
+
+    fn is_any(&self, element: &Element, child: &Child) -> bool {
+        let agree = fields_agree(element, child);
+        let text = child.text(self.source);
+        let is_node =
+            child.named || text == b"_" || (element.field.is_some() && element.field == child.field);
+        agree
+            && is_node
+            && !child.is_separator(self.source)
+            && !child.node.is_error()
+            && !self.kinds.is_clause(child.kind)
+    }
+
+    /// Runs `and_then` with the variable bound; where that fails it is free again.
+    fn bind(
+        &mut self,
+        variable: Option<usize>,
+        bound: Bound,
+        and_then: impl FnOnce(&mut Self) -> bool,
+    ) -> bool {
+        let Some(variable) = variable else { return and_then(self) };
+        let Some(slot) = self.bound.get(variable).copied() else { return false };
+        if let Some(earlier) = slot {
+            let part = |b: Bound| self.arena.get(b.from..b.to).unwrap_or_default();
+            return tree::same_tokens(part(earlier), part(bound), self.source, self.kinds) && and_then(self);
+        }
+        self.set(variable, Some(bound));
+        if and_then(self) {
+            return true;
+        }
+        self.set(variable, None);
+        false
+    }
+
+    fn set(&mut self, variable: usize, bound: Option<Bound>) {
+        if let Some(slot) = self.bound.get_mut(variable) {
+            *slot = bound;
+        }
+    }
+
+    fn outcome(&mut self, start: usize) -> Outcome {
+        let mut bindings = Vec::with_capacity(self.variables.len());
+        for (variable, bound) in self.variables.iter().zip(self.bound.clone()) {
+            // A variable can be absent from one of several joined shapes.
+            let Some(bound) = bound else { continue };
+            bindings.push((variable.name.clone(), self.binding(variable.is_run, bound)));
+        }
+        // `if (a) $X.b()` stops before the `;` that it does not have, or a rewrite would lose it.
+        let end = self
+            .unasked
+            .filter(|(with, _)| *with == self.reached)
+            .map_or(self.reached, |(_, without)| without);
+        Outcome { range: start..end, bindings }
+    }
+
+    fn binding(&mut self, is_run: bool, bound: Bound) -> Binding {
+        let nodes: Vec<Child> = self.arena.get(bound.from..bound.to).unwrap_or_default().to_vec();
+        let span = match (nodes.first(), nodes.last()) {
+            (Some(first), Some(last)) => first.start..last.end,
+            _ => bound.place..bound.place,
+        };
+        if !is_run {
+            return Binding::One(span);
+        }
+        let mut elements: Vec<Child> = nodes;
+        if let (true, [list]) = (bound.open, elements.as_slice()) {
+            let mut inner = Vec::new();
+            tree::children(&mut self.cursor, list.node, self.source, self.kinds, &mut inner);
+            // A list in brackets is one thing, not its elements.
+            if !inner.first().is_some_and(|c| c.is_opening(self.source)) {
+                elements = inner;
+            }
+        }
+        let elements = elements
+            .iter()
+            .filter(|c| !c.is_separator(self.source) && !c.stray)
+            .map(|c| c.start..c.end)
+            .collect();
+        Binding::Run { span, elements }
+    }
+}
+
+/// Where the grammar names the place of both, it must be the same: a `then` is no `else`.
+fn fields_agree(element: &Element, child: &Child) -> bool {
+    match (element.field, child.field) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    }
+}
+
+fn text_agrees(token: &Token, text: &[u8]) -> bool {
+    match token.compare {
+        Compare::Kind => true,
+        Compare::Exact => *token.text == *text,
+        Compare::AnyCase => token.text.eq_ignore_ascii_case(text),
+        Compare::Trimmed => token.text.trim_ascii() == text.trim_ascii(),
+    }
+}

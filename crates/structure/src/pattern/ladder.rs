@@ -1,0 +1,393 @@
+//! Tries a fragment on one context after the other (SPEC A4).
+
+use std::sync::Arc;
+
+use tree_sitter::{Node, Parser, Tree};
+
+use super::build::{self, Built, Misfit, Scaffolded};
+use super::lex::{self, Lexed};
+use super::shape::{Element, Shape, What};
+use super::{Compiled, PatternError, Reading, Unparseable};
+use crate::languages::{Language, Rung};
+use crate::limits;
+use crate::tree::Kinds;
+
+pub(super) fn climb(language: &'static Language, pattern: &str) -> Result<Compiled, PatternError> {
+    let pattern = dedent(pattern);
+    if pattern.is_empty() {
+        return Err(PatternError::Empty);
+    }
+    if pattern.len() > limits::PATTERN_BYTES {
+        return Err(PatternError::TooLarge);
+    }
+    let lexed = lex::lex(&pattern)?;
+    let grammar = (language.grammar)();
+    let kinds = Arc::new(Kinds::of(language, &grammar));
+    let mut parser = Parser::new();
+    parser
+        .set_language(&grammar)
+        .map_err(|e| PatternError::Grammar { language: language.id, why: e.to_string() })?;
+    let ground = Ground { language, grammar, kinds, pattern: &pattern, lexed: &lexed };
+    let mut climber = Climber { ground, parser, refusals: Vec::new() };
+
+    let shapes_differ = !lexed.holes.is_empty() && language.holes.len() > 1;
+    let mut accepted: Vec<(&'static Rung, Built)> = Vec::new();
+    let mut open: Vec<&'static Rung> = Vec::new();
+    for rung in language.rungs.iter().filter(|r| r.when.is_none_or(|looks| looks(&pattern))) {
+        match climber.plain(rung) {
+            Ok(built) => accepted.push((rung, built)),
+            // What only one kind of node can be is worth some trouble before a looser context takes it for something else
+            // (`case $X: $$$B` for a bit field).
+            Err(_) if shapes_differ && !rung.only.is_empty() => {
+                accepted.extend(climber.shaped(rung).ok().map(|b| (rung, b)))
+            }
+            Err(_) => open.push(rung),
+        }
+    }
+    if shapes_differ {
+        for rung in open {
+            if let Ok(built) = climber.shaped(rung) {
+                accepted.push((rung, built));
+            }
+        }
+    }
+    if accepted.is_empty() {
+        return Err(climber.error());
+    }
+    let kinds = climber.ground.kinds;
+    Ok(finish(language, lexed, kinds, accepted))
+}
+
+/// Merges equal shapes, joins declarations, and puts the readings in order.
+fn finish(
+    language: &'static Language,
+    lexed: Lexed,
+    kinds: Arc<Kinds>,
+    accepted: Vec<(&'static Rung, Built)>,
+) -> Compiled {
+    let mut warnings = lexed.warnings;
+    let mut distinct: Vec<(Shape, Joins)> = Vec::new();
+    for (at, (rung, built)) in accepted.into_iter().enumerate() {
+        if at == 0 {
+            warnings.extend(built.warnings);
+        }
+        if let Some((known, _)) = distinct.iter_mut().find(|(shape, _)| shape.roots == built.roots) {
+            known.holders.extend(built.holders);
+            known.holders.sort_unstable();
+            known.holders.dedup();
+            continue;
+        }
+        let runs = count_runs(&built.roots);
+        let shape = Shape { rung: rung.name, roots: built.roots, holders: built.holders, runs };
+        distinct.push((shape, Joins { declares: rung.declares && built.declaration, group: rung.group }));
+    }
+    let mut readings: Vec<(Vec<Shape>, Joins)> = Vec::new();
+    for (shape, joins) in distinct {
+        match readings.iter_mut().find(|(_, others)| joins.with(others)) {
+            Some((shapes, _)) => shapes.push(shape),
+            None => readings.push((vec![shape], joins)),
+        }
+    }
+    let readings = readings
+        .into_iter()
+        .map(|(shapes, _)| {
+            let mut names: Vec<&str> = Vec::new();
+            for shape in &shapes {
+                if !names.contains(&shape.rung) {
+                    names.push(shape.rung);
+                }
+            }
+            Reading {
+                rung: names.join(" or "),
+                literals: build::literals(&shapes),
+                statement: shapes.iter().any(|s| !s.holders.is_empty()),
+                variables: lexed.variables.clone(),
+                kinds: kinds.clone(),
+                shapes,
+            }
+        })
+        .collect();
+    Compiled { language, readings, warnings }
+}
+
+/// Which other readings one is searched together with.
+struct Joins {
+    declares: bool,
+    group: &'static str,
+}
+
+impl Joins {
+    fn with(&self, other: &Joins) -> bool {
+        (self.declares && other.declares) || (!self.group.is_empty() && self.group == other.group)
+    }
+}
+
+fn count_runs(elements: &[Element]) -> usize {
+    elements
+        .iter()
+        .map(|e| match &e.what {
+            What::Run { .. } => 1,
+            What::Inner { children, .. } => count_runs(children),
+            _ => 0,
+        })
+        .sum()
+}
+
+/// The pattern without the indentation that it was pasted with.
+fn dedent(pattern: &str) -> String {
+    let pattern = pattern.trim_matches(['\n', '\r']).trim_end();
+    let indent: String = pattern.chars().take_while(|c| *c == ' ' || *c == '\t').collect();
+    if indent.is_empty() {
+        return pattern.to_owned();
+    }
+    let lines: Vec<&str> =
+        pattern.split('\n').map(|line| line.strip_prefix(indent.as_str()).unwrap_or(line)).collect();
+    lines.join("\n").trim_start().to_owned()
+}
+
+/// Why a rung did not take the fragment.
+struct Refusal {
+    rung: &'static str,
+    /// Byte of the pattern at which the parser stopped.
+    at: usize,
+    said: String,
+    /// How much of the text the parser could not use; less is nearer.
+    cost: usize,
+    misfit: Option<Misfit>,
+}
+
+/// What is the same on every rung.
+struct Ground<'p> {
+    language: &'static Language,
+    grammar: tree_sitter::Language,
+    kinds: Arc<Kinds>,
+    pattern: &'p str,
+    lexed: &'p Lexed,
+}
+
+struct Climber<'p> {
+    ground: Ground<'p>,
+    parser: Parser,
+    refusals: Vec<Refusal>,
+}
+
+impl Ground<'_> {
+    fn scaffold(&self, rung: &Rung, choice: &[usize]) -> Scaffolded<'_> {
+        let mut text = String::with_capacity(rung.prefix.len() + self.pattern.len() + rung.suffix.len() + 64);
+        text.push_str(rung.prefix);
+        let start = text.len();
+        let mut at = 0;
+        let mut filled = Vec::with_capacity(self.lexed.holes.len());
+        for (index, hole) in self.lexed.holes.iter().enumerate() {
+            text.push_str(self.pattern.get(at..hole.start).unwrap_or_default());
+            at = hole.end;
+            let form = choice.get(index).and_then(|c| self.language.holes.get(*c)).copied().unwrap_or("%");
+            let from = text.len();
+            // No keyword, and nobody's name.
+            text.push_str(&form.replace('%', &format!("zqxh{index}")));
+            filled.push(from..text.len());
+        }
+        text.push_str(self.pattern.get(at..).unwrap_or_default());
+        let end = text.len() + usize::from(rung.completes);
+        text.push_str(rung.suffix);
+        Scaffolded {
+            language: self.language,
+            grammar: &self.grammar,
+            kinds: &self.kinds,
+            pattern: self.pattern,
+            lexed: self.lexed,
+            text,
+            fragment: start..end,
+            filled,
+        }
+    }
+}
+
+impl Climber<'_> {
+    /// With the language's first hole text in every variable's place.
+    fn plain(&mut self, rung: &'static Rung) -> Result<Built, usize> {
+        let choice = vec![0; self.ground.lexed.holes.len()];
+        self.attempt(rung, &choice)
+    }
+
+    /// With whichever hole texts the parser likes in this rung: one variable after the other is given the text that leaves the
+    /// least error.
+    fn shaped(&mut self, rung: &'static Rung) -> Result<Built, usize> {
+        let holes = self.ground.lexed.holes.len();
+        let texts = self.ground.language.holes.len();
+        let mut tries = 0;
+        // One text for all is right more often than not.
+        let mut best: Option<(usize, Vec<usize>)> = None;
+        for text in 0..texts {
+            let choice = vec![text; holes];
+            tries += 1;
+            match self.attempt(rung, &choice) {
+                Ok(built) => return Ok(built),
+                Err(cost) => {
+                    if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                        best = Some((cost, choice));
+                    }
+                }
+            }
+        }
+        if holes < 2 {
+            return Err(usize::MAX);
+        }
+        let mut starts = vec![vec![0; holes]];
+        starts.extend(best.map(|(_, choice)| choice).filter(|c| c.iter().any(|t| *t != 0)));
+        for mut choice in starts {
+            let mut least = match self.attempt(rung, &choice) {
+                Ok(built) => return Ok(built),
+                Err(cost) => cost,
+            };
+            loop {
+                let mut better: Option<(usize, usize, usize)> = None;
+                for hole in 0..holes {
+                    for text in 0..texts {
+                        if choice.get(hole) == Some(&text) {
+                            continue;
+                        }
+                        tries += 1;
+                        if tries > limits::SHAPE_TRIES {
+                            return Err(usize::MAX);
+                        }
+                        let mut other = choice.clone();
+                        if let Some(slot) = other.get_mut(hole) {
+                            *slot = text;
+                        }
+                        match self.attempt(rung, &other) {
+                            Ok(built) => return Ok(built),
+                            Err(cost) if cost < better.map_or(least, |(c, _, _)| c) => {
+                                better = Some((cost, hole, text))
+                            }
+                            Err(_) => {}
+                        }
+                    }
+                }
+                let Some((cost, hole, text)) = better else { break };
+                least = cost;
+                if let Some(slot) = choice.get_mut(hole) {
+                    *slot = text;
+                }
+            }
+        }
+        Err(usize::MAX)
+    }
+
+    fn attempt(&mut self, rung: &'static Rung, choice: &[usize]) -> Result<Built, usize> {
+        let scaffold = self.ground.scaffold(rung, choice);
+        let Some(tree) = self.parser.parse(&scaffold.text, None) else {
+            return Err(usize::MAX);
+        };
+        let refusal = if tree.root_node().has_error() {
+            complaint(&tree, &scaffold, rung)
+        } else {
+            match scaffold.read(&tree, rung) {
+                // A variable in a form of its own would make the whole pattern into what the form says.
+                Ok(built) if built.bare && choice.iter().any(|c| *c != 0) => return Err(usize::MAX / 2),
+                Ok(built) if rung.only.is_empty() || built.fits(rung.only) => return Ok(built),
+                // It is whole, but not what the rung is for; no reason to name it as an error.
+                Ok(_) => return Err(usize::MAX / 2),
+                Err(misfit) => {
+                    let said = match misfit {
+                        Misfit::NotWhole => {
+                            "the fragment is not whole here: it begins or ends inside of something"
+                        }
+                        Misfit::OnlyComment => {
+                            "there is nothing but a comment, and comments are not searched"
+                        }
+                        Misfit::Broken => "a variable stands where no single node can",
+                        Misfit::TooLarge | Misfit::OnlyRun => "",
+                    };
+                    Refusal {
+                        rung: rung.name,
+                        at: 0,
+                        said: said.to_owned(),
+                        cost: scaffold.text.len(),
+                        misfit: Some(misfit),
+                    }
+                }
+            }
+        };
+        let cost = refusal.cost;
+        self.refusals.push(refusal);
+        Err(cost)
+    }
+
+    /// The refusal that came furthest, as an error.
+    fn error(&self) -> PatternError {
+        let misfit = |wanted: &Misfit| self.refusals.iter().any(|r| r.misfit.as_ref() == Some(wanted));
+        if misfit(&Misfit::TooLarge) {
+            return PatternError::TooLarge;
+        }
+        if misfit(&Misfit::OnlyRun) {
+            return PatternError::OnlyRun;
+        }
+        let tried: Vec<&'static str> =
+            self.ground.language.rungs.iter().map(|r| r.name).fold(Vec::new(), |mut names, name| {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+                names
+            });
+        let best = self.refusals.iter().min_by_key(|r| (r.misfit.is_some(), r.cost, usize::MAX - r.at));
+        let (rung, at, said) = match best {
+            Some(best) => (best.rung, best.at, best.said.clone()),
+            None => (tried.first().copied().unwrap_or("file"), 0, "it fits no context".to_owned()),
+        };
+        let before = self.ground.pattern.get(..at).unwrap_or(self.ground.pattern);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        PatternError::Unparseable(Box::new(Unparseable {
+            language: self.ground.language.id,
+            rung,
+            line,
+            column,
+            said,
+            tried,
+        }))
+    }
+}
+
+/// The first error of a tree and how much of the text is in error.
+fn complaint(tree: &Tree, scaffold: &Scaffolded, rung: &Rung) -> Refusal {
+    let mut cost = 0;
+    let mut first: Option<Node> = None;
+    let mut cursor = tree.walk();
+    'walk: loop {
+        let node = cursor.node();
+        if node.is_error() || node.is_missing() {
+            cost += if node.is_missing() { 3 } else { 5 + node.end_byte() - node.start_byte() };
+            first = first.or(Some(node));
+        }
+        if node.has_error() && !node.is_error() && cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                break 'walk;
+            }
+        }
+    }
+    let Some(node) = first else {
+        return Refusal {
+            rung: rung.name,
+            at: 0,
+            said: "there is an error".to_owned(),
+            cost: 1,
+            misfit: None,
+        };
+    };
+    let inside = node.start_byte() >= scaffold.fragment.start && node.start_byte() < scaffold.fragment.end;
+    let at = scaffold.in_pattern(node.start_byte().clamp(scaffold.fragment.start, scaffold.fragment.end));
+    let said = if node.is_missing() {
+        format!("`{}` is missing", node.kind())
+    } else if inside {
+        let rest = scaffold.pattern.get(at..).unwrap_or_default();
+        let shown: String = rest.lines().next().unwrap_or_default().chars().take(40).collect();
+        format!("did not understand `{shown}`")
+    } else {
+        "the fragment is not whole: something is not closed, or is closed twice".to_owned()
+    };
+    Refusal { rung: rung.name, at, said, cost, misfit: None }
+}
