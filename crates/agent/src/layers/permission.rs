@@ -76,7 +76,7 @@ impl Layer for Permission {
             Err(AskError::Nobody) => refusal(
                 "nobody",
                 format!(
-                    "Not done: `{}` needs a person's permission ({why}), and nobody is attached who could give it. \
+                    "Not done: `{}` needs a person's permission, and nobody is attached who could give it. {why} \
                      Go on without it, or say what has to be allowed.",
                     spec.name
                 ),

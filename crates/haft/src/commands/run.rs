@@ -152,10 +152,9 @@ async fn watch(mut frames: broadcast::Receiver<Frame>, json: bool) -> anyhow::Re
 
 /// An event as `--json` and `haft export --format jsonl` print it, pictures in base64.
 pub(crate) fn event_line(sequence: u64, event: &Event) -> anyhow::Result<Value> {
-    let mut line = serde_json::to_value(event)?;
-    if let Value::Object(fields) = &mut line {
-        fields.insert("type".into(), json!("event"));
-        fields.insert("sequence".into(), json!(sequence));
+    let mut line = json!({"type": "event", "sequence": sequence});
+    if let (Value::Object(line), Value::Object(event)) = (&mut line, serde_json::to_value(event)?) {
+        line.extend(event);
     }
     Ok(line)
 }
