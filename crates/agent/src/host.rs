@@ -145,7 +145,7 @@ impl Host {
         let outputs = self.state.join("outputs").join(&journal.record().id.0);
         create_private(&outputs)
             .map_err(|error| HostError::State { path: outputs.clone(), message: error.to_string() })?;
-        let workdir = workdir.with_extra(&outputs, haft_tool::Access::Read)?;
+        let workdir = workdir.with_extra(&outputs, haft_tool::Access::Read)?.without(&self.state)?;
         let (changes, recovered) = self.changes(&workdir)?;
         let notices = recovered
             .into_iter()

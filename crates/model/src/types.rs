@@ -285,17 +285,6 @@ pub struct Prices {
     pub output: f64,
 }
 
-impl Prices {
-    /// What an answer costs, in US dollars.
-    pub fn of(&self, usage: &Usage) -> f64 {
-        let millions = |tokens: u64| tokens as f64 / 1e6;
-        millions(usage.input_tokens) * self.input
-            + millions(usage.cache_read_tokens) * self.cache_read
-            + millions(usage.cache_write_tokens) * self.cache_write
-            + millions(usage.output_tokens) * self.output
-    }
-}
-
 /// A language model.
 #[async_trait]
 pub trait Model: Send + Sync {

@@ -30,6 +30,7 @@ pub struct Workdir {
 struct Inner {
     root: PathBuf,
     extras: Vec<(PathBuf, Access)>,
+    withheld: Vec<PathBuf>,
 }
 
 /// What a path really names.
@@ -69,6 +70,14 @@ pub enum PathError {
     Nul {
         /// As the caller wrote it.
         given: String,
+    },
+    /// Inside a place that is kept from the tools.
+    #[error("`{given}` lies in `{place}`, which is Haft's own and not to be touched through tools.")]
+    Withheld {
+        /// As the caller wrote it.
+        given: String,
+        /// The place.
+        place: String,
     },
     /// Longer than the system allows.
     #[error("The path `{given}…` is too long: {what}.")]
@@ -189,7 +198,9 @@ impl From<PathError> for ToolError {
 impl Workdir {
     /// The jail around `root`, which must be a directory. Symbolic links in `root` itself are resolved once, here.
     pub fn new(root: impl AsRef<Path>) -> Result<Self, PathError> {
-        Ok(Workdir { inner: Arc::new(Inner { root: place(root.as_ref())?, extras: Vec::new() }) })
+        Ok(Workdir {
+            inner: Arc::new(Inner { root: place(root.as_ref())?, extras: Vec::new(), withheld: Vec::new() }),
+        })
     }
 
     /// The same jail with another directory (or file) in it. `Access::Write` allows reading too. A relative path is relative to
@@ -200,6 +211,23 @@ impl Workdir {
         let mut inner = Arc::unwrap_or_clone(self.inner);
         inner.extras.push((real, access));
         Ok(Workdir { inner: Arc::new(inner) })
+    }
+
+    /// The same jail with a directory taken out of it, wherever it lies; places inside it that were added by
+    /// [`Workdir::with_extra`] stay. For Haft's own state: a tool that opens and closes the database in this process would also
+    /// drop the locks that SQLite holds on it (fcntl(2), "record locks").
+    pub fn without(self, path: impl AsRef<Path>) -> Result<Self, PathError> {
+        let path = self.root().join(path);
+        let real = path.canonicalize().map_err(|error| root_error(&path, &error))?;
+        let mut inner = Arc::unwrap_or_clone(self.inner);
+        inner.withheld.push(real);
+        Ok(Workdir { inner: Arc::new(inner) })
+    }
+
+    /// Whether a canonical path lies in a place that was taken out. Walks leave such directories out.
+    pub fn withholds(&self, real: &Path) -> bool {
+        self.inner.withheld.iter().any(|place| real.starts_with(place))
+            && !self.inner.extras.iter().any(|(place, _)| real.starts_with(place))
     }
 
     /// The working directory, canonical.
@@ -226,6 +254,9 @@ impl Workdir {
         let Some((place, allowed)) = self.access_at(&walk.at) else {
             return Err(self.outside(given, &walk.at));
         };
+        if self.withholds(&walk.at) {
+            return Err(PathError::Withheld { given, place: walk.at.display().to_string() });
+        }
         if walk.at.as_os_str().len() > MAX_PATH_BYTES {
             return Err(too_long(
                 &given,

@@ -347,3 +347,23 @@ fn what_the_model_is_told() {
     fs::create_dir(place.at("work/~")).unwrap();
     assert!(place.writing("~").is_ok());
 }
+
+#[test]
+fn what_is_withheld_is_out_of_reach_and_what_was_added_inside_it_is_not() {
+    let place = Place::new();
+    fs::create_dir_all(place.at("work/state/outputs")).unwrap();
+    for file in ["work/state/haft.db", "work/state/outputs/call_1.txt"] {
+        fs::write(place.at(file), file).unwrap();
+    }
+    place.link(place.at("work/state"), "work/link");
+    let workdir = place.workdir().with_extra("state/outputs", Reading).unwrap().without("state").unwrap();
+    for path in ["state/haft.db", "state", "state/new", "link/haft.db"] {
+        let refused = workdir.resolve(path, Reading);
+        assert!(matches!(refused, Err(PathError::Withheld { .. })), "{path}: {refused:?}");
+    }
+    assert!(workdir.resolve("state/outputs/call_1.txt", Reading).is_ok());
+    assert!(workdir.resolve("a.txt", Writing).is_ok());
+    assert!(
+        workdir.withholds(&place.at("work/state/haft.db")) && !workdir.withholds(&place.at("work/a.txt"))
+    );
+}

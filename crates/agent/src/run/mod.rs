@@ -185,7 +185,7 @@ impl Run<'_> {
             parts: answer.parts.clone(),
             stop: answer.stop,
             usage: answer.usage,
-            cost: self.model.profile().prices.map(|prices| prices.of(&answer.usage)),
+            cost: self.model.profile().prices.map(|prices| prices.cost(&answer.usage)),
             model: self.model.name().to_owned(),
         }
     }
