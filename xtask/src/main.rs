@@ -11,6 +11,7 @@ mod bench;
 mod demo;
 mod provision;
 mod repo;
+mod structure;
 mod test;
 
 use std::process::ExitCode;
@@ -33,6 +34,9 @@ enum Task {
     /// Measure Haft beside its peers.
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Compare what Haft finds with what a peer finds.
+    #[command(subcommand)]
+    Differential(structure::Differential),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         Task::Test(test) => test.run(),
         Task::Demo(demo) => demo.run(),
         Task::Bench(bench) => bench.run(),
+        Task::Differential(differential) => differential.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -225,7 +225,7 @@ fn an_empty_result_says_what_would_help() {
             said(json!({"pattern": "use($A, $B)", "path": "a.js"})),
             said(json!({"pattern": "$M.unwrap()", "language": "rust"})),
             said(json!({"pattern": "fn go() { $$$B }", "language": "rust"})),
-            said(json!({"pattern": "key=$V", "path": "k.py"})),
+            said(json!({"pattern": "key = $V", "path": "k.py"})),
             said(json!({"pattern": "use($x)", "path": "a.js"})),
             said(json!({"pattern": "use\\(.*", "path": "t.sh"})),
         ]

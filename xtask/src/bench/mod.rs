@@ -15,6 +15,8 @@ use clap::{Args, Subcommand};
 pub(crate) enum Bench {
     /// Start, one turn, a turn with tools and memory, beside `codex exec`.
     Agent(Agent),
+    /// Structural search beside ast-grep and ripgrep.
+    Structure(crate::structure::Bench),
     /// Serve the mock model until interrupted, to try things by hand.
     Mock(Mock),
 }
@@ -58,6 +60,7 @@ impl Bench {
     pub(crate) fn run(self) -> Result<()> {
         match self {
             Bench::Agent(agent) => agent::run(&agent),
+            Bench::Structure(structure) => structure.run(),
             Bench::Mock(options) => {
                 let mock = mock::Mock::start((Ipv4Addr::LOCALHOST, options.port).into())?;
                 let scene =

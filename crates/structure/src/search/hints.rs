@@ -1,6 +1,6 @@
 //! What helps somebody who found nothing (SPEC A1, A4): a silent miss is the worst answer a search can give.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use haft_system::Workdir;
 use tokio_util::sync::CancellationToken;
@@ -57,28 +57,26 @@ pub(super) fn nothing_found(
     let mut hints = Vec::new();
     for compiled in &prepared.compiled {
         for warning in &compiled.warnings {
-            if !hints.contains(warning) {
-                hints.push(warning.clone());
+            let warning = format!("{}.", warning.trim_end_matches('.'));
+            if !hints.contains(&warning) {
+                hints.push(warning);
             }
         }
     }
-    hints.extend(other_readings(engine, workdir, prepared, cancel)?);
-    let mut tokens: Vec<&[u8]> = unseen.iter().map(|(_, token)| token.as_slice()).collect();
-    tokens.dedup();
-    match tokens[..] {
-        [token] if unseen.len() == prepared.compiled.len() => {
-            hints.push(format!(
-                "`{}` is in none of the files that were searched.",
-                String::from_utf8_lossy(token)
-            ));
-        }
-        _ if *candidates == 0 => {
-            hints.push("No file holds all of the words and signs of the pattern.".to_owned());
-        }
-        _ => hints.push(format!(
+    let (would, silent) = other_readings(engine, workdir, prepared, cancel)?;
+    hints.extend(would);
+    let tokens: BTreeSet<String> =
+        unseen.iter().map(|(_, token)| format!("`{}`", String::from_utf8_lossy(token))).collect();
+    if unseen.len() == prepared.compiled.len() {
+        let tokens: Vec<String> = tokens.into_iter().collect();
+        hints.push(format!("{} is in none of the files that were searched.", tokens.join(" or ")));
+    } else if *candidates == 0 {
+        hints.push("No file holds all of the words and signs of the pattern.".to_owned());
+    } else {
+        hints.push(format!(
             "{candidates} file{} all of the words and signs of the pattern, but not in this shape.",
             if *candidates == 1 { " holds" } else { "s hold" }
-        )),
+        ));
     }
     if looks_like_regex(&query.pattern) {
         hints.push(
@@ -87,7 +85,7 @@ pub(super) fn nothing_found(
     }
     if *candidates > 0 {
         let languages: Vec<&str> = prepared.compiled.iter().map(|compiled| compiled.language.id).collect();
-        if languages.contains(&"rust") {
+        if languages.contains(&"rust") && !declares(&query.pattern) {
             hints.push(
                 "Rust: what stands inside a macro call (`println!(…)`, `vec![…]`) is loose tokens to the parser, not code, so it does not match; `search` finds it as text.".to_owned(),
             );
@@ -99,6 +97,12 @@ pub(super) fn nothing_found(
             );
         }
     }
+    if !silent.is_empty() {
+        hints.push(format!(
+            "The pattern can be read otherwise, and has no match that way either: {}.",
+            silent.join("; ")
+        ));
+    }
     if query.language.is_some() && !prepared.listing.others.is_empty() {
         hints.push(format!(
             "Files of other languages were not searched: {}.",
@@ -108,13 +112,13 @@ pub(super) fn nothing_found(
     Ok(hints)
 }
 
-/// Says for every other reading of the pattern whether it would find something, and where.
+/// Says for every other reading of the pattern whether it would find something, and where; the second list names those that would not.
 fn other_readings(
     engine: &Engine,
     workdir: &Workdir,
     prepared: &Prepared,
     cancel: &CancellationToken,
-) -> Result<Vec<String>, SearchError> {
+) -> Result<(Vec<String>, Vec<String>), SearchError> {
     let plans: Vec<Plan<'_>> = prepared
         .compiled
         .iter()
@@ -122,7 +126,7 @@ fn other_readings(
         .map(|compiled| Plan::new(compiled.language, &compiled.readings[1..], engine.prefilter))
         .collect();
     if plans.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
     let compiled =
         |plan: usize| prepared.compiled.iter().find(|compiled| compiled.language == plans[plan].language);
@@ -151,7 +155,7 @@ fn other_readings(
             would.entry((*plan, *number)).or_insert_with(|| (place(), 0)).1 += places;
         }
     }
-    let mut said = Vec::new();
+    let (mut said, mut silent_everywhere) = (Vec::new(), Vec::new());
     for (number, plan) in plans.iter().enumerate() {
         let Some(compiled) = compiled(number) else { continue };
         let read_as = compiled.readings[0].rung();
@@ -169,14 +173,10 @@ fn other_readings(
             }
         }
         if !silent.is_empty() {
-            said.push(format!(
-                "In {} the pattern was read as {read_as}; read as {} it has no match either.",
-                plan.language.id,
-                silent.join(" or as ")
-            ));
+            silent_everywhere.push(format!("{} as {}", plan.language.id, silent.join(", ")));
         }
     }
-    Ok(said)
+    Ok((said, silent_everywhere))
 }
 
 fn looks_like_regex(pattern: &str) -> bool {
