@@ -44,7 +44,7 @@ impl Tool for Write {
     const TIER: Tier = Tier::Write;
 
     fn description(&self) -> String {
-        "Creates a file, or replaces the whole content of one; encoding, line endings and mode of an existing file are kept. To change part of a file use \
+        "Creates a file, or replaces the whole content of one; an existing file keeps its encoding, line endings and mode. To change part of a file use \
          `edit`. Refused when the file has changed since it was last read."
             .into()
     }
@@ -78,8 +78,19 @@ impl Tool for Write {
                 let (text, after, before) = match TextFile::parse(bytes) {
                     Ok(file) => {
                         let text = file.with_endings(&arguments.content);
-                        said.extend(kept(&file, &arguments.content, &text));
-                        let after = target::encode(&file, &path, &text)?;
+                        // All of the content is new, so nothing is lost by another encoding; `edit` cannot do that.
+                        let (after, stays) = match file.encode(&text) {
+                            Ok(after) => (after, true),
+                            Err(error) => {
+                                let characters: String = error.characters.iter().collect();
+                                said.push(format!(
+                                    "The file was stored as {}, which cannot hold `{characters}`; it is UTF-8 now.",
+                                    error.encoding.as_str()
+                                ));
+                                (text.clone().into_bytes(), false)
+                            }
+                        };
+                        said.extend(kept(&file, &arguments.content, &text, stays));
                         (text, after, Some(file.text))
                     }
                     Err(not_text) => {
@@ -120,7 +131,7 @@ impl Tool for Write {
 }
 
 /// What of the old file's form was kept, where the content did not already have it.
-fn kept(file: &TextFile, content: &str, text: &str) -> Option<String> {
+fn kept(file: &TextFile, content: &str, text: &str, encoding: bool) -> Option<String> {
     let mut kept = Vec::new();
     if content != text {
         kept.push(match file.line_ending {
@@ -129,7 +140,7 @@ fn kept(file: &TextFile, content: &str, text: &str) -> Option<String> {
             _ => "its most frequent line ending".to_owned(),
         });
     }
-    if !matches!(file.encoding, Encoding::Utf8 { bom: false }) {
+    if encoding && !matches!(file.encoding, Encoding::Utf8 { bom: false }) {
         kept.push(format!("its encoding, {}", file.encoding.as_str()));
     }
     (!kept.is_empty()).then(|| format!("The file keeps {}.", kept.join(", and ")))
