@@ -6,6 +6,7 @@ use std::{
 use haft_files::{Jobs, Reads};
 use haft_model::{Model, UserPart};
 use haft_store::{ConversationId, StoreError};
+use haft_structure::{Engine, Staging};
 use haft_system::{Changes, Environment, Supervisor, Workdir};
 use haft_tool::{Call, Context, Explained, Origin, Outcome, Progress, Registry, Spec};
 use serde_json::Value;
@@ -43,6 +44,7 @@ pub(crate) struct Parts {
     pub(crate) journal: Arc<Journal>,
     pub(crate) environment: Environment,
     pub(crate) supervisor: Supervisor,
+    pub(crate) parser: Arc<Engine>,
     pub(crate) workdir: Workdir,
     pub(crate) changes: Changes,
     pub(crate) outputs: PathBuf,
@@ -62,7 +64,7 @@ pub enum RunError {
 
 impl Conversation {
     pub(crate) fn assemble(parts: Parts) -> Self {
-        let Parts { journal, environment, supervisor, workdir, changes, outputs, setup } = parts;
+        let Parts { journal, environment, supervisor, parser, workdir, changes, outputs, setup } = parts;
         let cards = Arc::new(Cards::new(journal.clone()));
         let jobs = Arc::new(Jobs::new(supervisor.clone()));
         let mut policy: Policy = setup.config.policy();
@@ -76,6 +78,8 @@ impl Conversation {
             reads: Reads::default(),
             supervisor: Some(supervisor),
             jobs: Some(jobs.clone()),
+            parser: Some(parser),
+            staging: Some(Arc::new(Staging::new())),
         };
         let registry = wiring::tools(resources)
             .layer(Record { journal: journal.clone(), wholes: wholes.clone() })

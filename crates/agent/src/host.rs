@@ -5,6 +5,7 @@ use std::{
 };
 
 use haft_store::{ConversationId, ConversationRecord, Sequence, SharedStore, SqliteStore, StoreError};
+use haft_structure::Engine;
 use haft_system::{
     ChangeError, Changes, Environment, PathError, Supervisor, Workdir, clock, identity_is_alive, own_identity,
 };
@@ -18,6 +19,8 @@ use crate::{
 pub struct Host {
     environment: Environment,
     supervisor: Supervisor,
+    /// The trees of earlier searches serve all conversations.
+    parser: Arc<Engine>,
     store: SharedStore,
     state: PathBuf,
     /// One change set door per working directory, so that its write lock and observers are shared.
@@ -83,7 +86,7 @@ impl Host {
     /// A host over a store of the caller's.
     pub fn with_store(environment: Environment, store: SharedStore, state: PathBuf) -> Self {
         let supervisor = Supervisor::new(environment.clone());
-        Host { environment, supervisor, store, state, changes: Mutex::default() }
+        Host { environment, supervisor, parser: Arc::default(), store, state, changes: Mutex::default() }
     }
 
     /// Starts a conversation in `directory`.
@@ -156,6 +159,7 @@ impl Host {
             journal: Arc::new(journal),
             environment: self.environment.clone(),
             supervisor: self.supervisor.clone(),
+            parser: self.parser.clone(),
             workdir,
             changes,
             outputs,

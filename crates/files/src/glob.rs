@@ -76,8 +76,8 @@ impl Glob {
         }
         let pattern = PathPattern::parse(&arguments.pattern, &base.real, false).map_err(ToolError::model)?;
         let rules = Rules { hidden: pattern.names_hidden(), links: true };
-        let walked =
-            walk::files(&base.real, rules, &|path| pattern.fits(path), cancel).ok_or(ToolError::Cancelled)?;
+        let walked = walk::files(&self.workdir, &base.real, rules, &|path| pattern.fits(path), cancel)
+            .ok_or(ToolError::Cancelled)?;
 
         let total = walked.files.len();
         let files: Vec<String> =

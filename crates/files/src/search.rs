@@ -182,8 +182,9 @@ impl Search {
                     .map_err(ToolError::model)?;
                 let hidden = glob.as_ref().is_some_and(PathPattern::names_hidden);
                 let fits = |path: &Path| glob.as_ref().is_none_or(|glob| glob.fits(path));
-                let walked = walk::files(&base.real, Rules { hidden, links: false }, &fits, cancel)
-                    .ok_or(ToolError::Cancelled)?;
+                let walked =
+                    walk::files(&self.workdir, &base.real, Rules { hidden, links: false }, &fits, cancel)
+                        .ok_or(ToolError::Cancelled)?;
                 Ok((walked.files, walked.errors))
             }
         }

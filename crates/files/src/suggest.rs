@@ -32,7 +32,7 @@ fn near(workdir: &Workdir, wanted: &Path) -> Vec<String> {
     let Some(name) = wanted.file_name().map(|name| name.to_string_lossy().into_owned()) else {
         return Vec::new();
     };
-    let mut found: Vec<(f64, String)> = walk::some_paths(workdir.root(), SUGGESTION_SCAN)
+    let mut found: Vec<(f64, String)> = walk::some_paths(workdir, SUGGESTION_SCAN)
         .into_iter()
         .filter_map(|path| {
             let own = path.file_name()?.to_string_lossy().into_owned();

@@ -6,6 +6,7 @@ use std::{
 };
 
 use globset::{GlobBuilder, GlobMatcher};
+use haft_system::Workdir;
 use ignore::{WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 
@@ -100,7 +101,8 @@ pub(crate) struct Rules {
     pub(crate) links: bool,
 }
 
-fn builder(base: &Path, hidden: bool) -> WalkBuilder {
+fn builder(workdir: &Workdir, base: &Path, hidden: bool) -> WalkBuilder {
+    let workdir = workdir.clone();
     let mut builder = WalkBuilder::new(base);
     builder
         .hidden(!hidden)
@@ -109,12 +111,13 @@ fn builder(base: &Path, hidden: bool) -> WalkBuilder {
         .require_git(false)
         .git_global(false)
         .follow_links(false)
-        .filter_entry(|entry| entry.file_name() != ".git");
+        .filter_entry(move |entry| entry.file_name() != ".git" && !workdir.withholds(entry.path()));
     builder
 }
 
 /// Every path below `base` for which `fits` holds. `None` when cancelled.
 pub(crate) fn files(
+    workdir: &Workdir,
     base: &Path,
     rules: Rules,
     fits: &(dyn Fn(&Path) -> bool + Sync),
@@ -122,7 +125,7 @@ pub(crate) fn files(
 ) -> Option<Walked> {
     let found = Mutex::new(Walked::default());
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(SEARCH_THREADS);
-    builder(base, rules.hidden).threads(threads).build_parallel().run(|| {
+    builder(workdir, base, rules.hidden).threads(threads).build_parallel().run(|| {
         Box::new(|entry| {
             if cancel.is_cancelled() {
                 return WalkState::Quit;
@@ -160,8 +163,8 @@ pub(crate) fn files(
 }
 
 /// The first `most` files and directories, hidden ones too, for suggestions.
-pub(crate) fn some_paths(base: &Path, most: usize) -> Vec<PathBuf> {
-    builder(base, true)
+pub(crate) fn some_paths(workdir: &Workdir, most: usize) -> Vec<PathBuf> {
+    builder(workdir, workdir.root(), true)
         .sort_by_file_name(std::ffi::OsStr::cmp)
         .build()
         .filter_map(Result::ok)

@@ -199,7 +199,8 @@ fn without_nul(text: &str) -> Result<String, NotText> {
         return Err(known);
     }
     let nul = text.bytes().filter(|byte| *byte == 0).count();
-    if text.len() >= 4 && nul * 5 >= text.len() * 2 {
+    // Half of UTF-16 text in Latin letters is NUL; much more than half is no text.
+    if text.len() >= 4 && nul * 5 >= text.len() * 2 && nul * 5 <= text.len() * 3 {
         return Err(not_text(
             "it looks like UTF-16 text without a byte order mark, which is not supported",
             None,

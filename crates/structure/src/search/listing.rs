@@ -78,13 +78,14 @@ fn walk(
 ) -> Result<Listing, SearchError> {
     let found = Mutex::new(Found::default());
     let mut builder = WalkBuilder::new(base);
+    let jail = workdir.clone();
     builder
         // The same files on every machine: ignore files count outside of repositories too, a person's own configuration does not.
         .require_git(false)
         .git_global(false)
         .follow_links(false)
         .threads(threads)
-        .filter_entry(|entry| entry.file_name() != ".git");
+        .filter_entry(move |entry| entry.file_name() != ".git" && !jail.withholds(entry.path()));
     builder.build_parallel().visit(&mut Visitors { found: &found, cancel });
     if cancel.is_cancelled() {
         return Err(SearchError::Cancelled);
