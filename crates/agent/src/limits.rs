@@ -39,6 +39,8 @@ pub(crate) const SHELL_SCRIPTS: usize = 8;
 pub(crate) const SHELL_LINE: usize = 64 * 1024;
 /// Words of a line that does not parse that are tried against deny rules, each as the beginning of a command.
 pub(crate) const SHELL_CRUDE_WORDS: usize = 256;
+/// Words of such a beginning; no rule is longer.
+pub(crate) const SHELL_TAIL_WORDS: usize = 16;
 /// Bytes of a `haft.toml`; a larger one is a mistake.
 pub(crate) const CONFIG_FILE: u64 = 1024 * 1024;
 /// Bytes of one instruction file that reach the model: about 8,000 tokens.

@@ -1,4 +1,4 @@
-use std::{fmt, path::Path, str::FromStr};
+use std::{collections::HashSet, fmt, path::Path, str::FromStr};
 
 use haft_system::Workdir;
 use haft_tool::{Access, Spec, Tier, Touch};
@@ -109,10 +109,12 @@ struct LineSubject {
     line: Line,
     /// Files that redirects (and `tee`) name.
     redirects: Vec<Place>,
-    /// Words that could be paths, for deny and prompt rules.
+    /// Words that could be paths, for deny and prompt rules; empty where no such rule is about paths.
     mentions: Vec<Place>,
     /// Words with wildcards.
     wildcards: Vec<String>,
+    /// Relative words in a line with a `cd`: what they name depends on it.
+    adrift: Vec<String>,
 }
 
 impl Policy {
@@ -141,7 +143,7 @@ impl Policy {
     /// Judges a call. `arguments` are shown to people only.
     pub fn judge(&self, spec: &Spec, touches: &[Touch], arguments: &Value, workdir: &Workdir) -> Verdict {
         let _ = arguments;
-        let subject = Subject::new(spec, touches, workdir);
+        let subject = Subject::new(spec, touches, workdir, &self.rules);
         let mut possible: Option<&Rule> = None;
         for action in [Action::Deny, Action::Prompt] {
             for rule in self.rules.iter().filter(|rule| rule.action == action) {
@@ -298,13 +300,15 @@ fn tier_of(access: Access) -> Tier {
 }
 
 impl<'a> Subject<'a> {
-    fn new(spec: &'a Spec, touches: &[Touch], workdir: &'a Workdir) -> Self {
+    fn new(spec: &'a Spec, touches: &[Touch], workdir: &'a Workdir, rules: &[Rule]) -> Self {
+        // To look where every word of a line leads is worth it only if a rule could forbid it.
+        let paths_matter = rules.iter().any(|rule| rule.path.is_some() && rule.action != Action::Allow);
         let mut subject = Subject { spec, root: workdir.root(), places: Vec::new(), lines: Vec::new() };
         for touch in touches {
             match touch {
                 Touch::Path(path, access) => subject.places.push(Place::of(workdir, path, *access)),
                 Touch::Command(command) => {
-                    subject.lines.push(LineSubject::new(shell::analyse(command), workdir));
+                    subject.lines.push(LineSubject::new(shell::analyse(command), workdir, paths_matter));
                 }
             }
         }
@@ -339,7 +343,9 @@ impl<'a> Subject<'a> {
                         sure.max(line.redirects.iter().filter(of_tier).map(about).max().unwrap_or(Match::No));
                     // What a program does with a path in its words is not known: reading and writing are both possible.
                     sure = sure.max(line.mentions.iter().map(about).max().unwrap_or(Match::No));
-                    if line.wildcards.iter().any(|word| pattern.could_be(word)) {
+                    let hidden = line.wildcards.iter().any(|word| pattern.could_be(word))
+                        || line.adrift.iter().any(|word| pattern.could_end(word));
+                    if hidden {
                         sure = sure.max(Match::Maybe);
                     }
                 }
@@ -402,19 +408,20 @@ fn command_match(pattern: &CommandPattern, line: &Line) -> Match {
 }
 
 impl LineSubject {
-    fn new(line: Line, workdir: &Workdir) -> Self {
+    fn new(line: Line, workdir: &Workdir, paths_matter: bool) -> Self {
         let redirects =
             line.redirects.iter().filter_map(|redirect| target(redirect, line.moves, workdir)).collect();
-        let mut mentions: Vec<Place> = Vec::new();
-        let mut wildcards = Vec::new();
-        for word in line.candidates.iter().flat_map(|candidate| &candidate.words) {
+        let mut seen = HashSet::new();
+        let (mut mentions, mut wildcards, mut adrift) = (Vec::new(), Vec::new(), Vec::new());
+        let words = line.candidates.iter().flat_map(|candidate| &candidate.words).filter(|_| paths_matter);
+        for word in words.filter(|word| seen.insert((word.text.as_str(), word.sure))) {
             let parts = [Some(word.text.as_str()), word.text.split_once('=').map(|(_, value)| value)];
             for part in parts.into_iter().flatten().filter(|part| !part.is_empty()) {
                 match word.sure {
                     Sure::Literal => {
-                        let place = Place::of(workdir, Path::new(part), Access::Read);
-                        if !mentions.contains(&place) {
-                            mentions.push(place);
+                        mentions.push(Place::of(workdir, Path::new(part), Access::Read));
+                        if line.moves && !part.starts_with('/') {
+                            adrift.push(part.to_owned());
                         }
                     }
                     Sure::Pattern => wildcards.push(part.to_owned()),
@@ -422,7 +429,7 @@ impl LineSubject {
                 }
             }
         }
-        LineSubject { line, redirects, mentions, wildcards }
+        LineSubject { line, redirects, mentions, wildcards, adrift }
     }
 }
 

@@ -199,6 +199,15 @@ impl PathPattern {
         PathPattern::new(format!("{}/{below}", directory.trim_end_matches('/')))
     }
 
+    /// Whether `word` could be a path that this is about, in a directory that is not known.
+    pub(crate) fn could_end(&self, word: &str) -> bool {
+        let last_of =
+            |path: &'_ str| path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
+        GlobBuilder::new(&last_of(&self.text))
+            .build()
+            .map_or(true, |glob| glob.compile_matcher().is_match(last_of(word)))
+    }
+
     /// Whether the shell could expand `word` to a path that this is about, as far as the name in the pattern is plain.
     pub(crate) fn could_be(&self, word: &str) -> bool {
         let plain = self.text.trim_end_matches('/');

@@ -58,6 +58,9 @@ const WITH_SUBCOMMANDS: &[&str] = &[
     "zig",
 ];
 
+/// Subcommands that run whatever stands behind them, or reach beyond this machine: for these the very words are suggested.
+const TOO_WIDE: &[&str] = &["config", "dlx", "exec", "publish", "push", "run", "shell", "tool", "x"];
+
 /// Programs that only look, with whatever arguments.
 const LOOKING: &[&str] = &[
     "basename", "cat", "cut", "date", "df", "diff", "dirname", "du", "echo", "file", "grep", "head", "jq",
@@ -100,7 +103,7 @@ fn pattern(words: &[Word]) -> Option<String> {
         return exact(std::slice::from_ref(program)).map(|program| format!("{program} *"));
     }
     if WITH_SUBCOMMANDS.contains(&name)
-        && let Some(subcommand) = arguments.first()
+        && let Some(subcommand) = arguments.first().filter(|word| !TOO_WIDE.contains(&word.text.as_str()))
         && subcommand.text.starts_with(|c: char| c.is_ascii_lowercase())
         && subcommand.text.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
     {

@@ -561,6 +561,8 @@ fn a_denied_path_is_denied_to_every_tool() {
             ("sh -c 'cat .env'", "deny"),
             ("cat src/key", "deny"),
             ("cat .e*", "prompt"),
+            ("cd config && cat secret", "prompt"),
+            ("cd config && cat other", "allow"),
             ("cat * src/*.rs", "allow"),
             ("echo x > $F", "prompt"),
             ("echo hello", "allow"),
@@ -591,6 +593,8 @@ fn trusted_prompts_only_for_what_could_be_denied() {
             ("cat <<\"E F\"\nx\nE F\nls", "prompt"),
             ("cat <<EOF\nEO\\\nF\ngit push\nEOF", "prompt"),
             ("echo $X \"git push\"", "prompt"),
+            ("git <&-push", "prompt"),
+            ("git >&- push", "deny"),
             ("python3 -c 'run([\"git\", \"push\"])'", "prompt"),
             ("ls (", "prompt"),
         ],
@@ -671,6 +675,7 @@ fn always_offers_a_rule_only_where_it_would_help() {
         "cargo --version",
         "git commit -m 'a b'",
         "npm run test:unit",
+        "uv run script.py",
         "grep -rn x src",
         "./run.sh --fast",
         "rm -rf target",
@@ -774,6 +779,32 @@ fn rules_survive_a_record() {
     assert_eq!(text, r#"{"tier":"write","path":"a/**","action":"deny","reason":"r","origin":"haft.toml:1"}"#);
     assert_eq!(serde_json::from_str::<Rule>(&text).unwrap(), rule);
     assert!(serde_json::from_str::<Rule>(r#"{"path":"../a","action":"deny","origin":"x"}"#).is_err());
+}
+
+#[test]
+fn long_lines_are_read_in_bounded_space() {
+    let place = place();
+    let mut policy = careless();
+    policy.add(path(Action::Deny, "secret"));
+    let many: String = (0..5000).map(|number| format!("echo {number};")).collect();
+    let words = "word ".repeat(12_000);
+    let got = [
+        many.clone(),
+        format!("{many} rm x"),
+        format!("xargs {words}"),
+        format!("git --odd {words}"),
+        format!("cat <<'EOF'\n{words}\nEOF"),
+        format!("echo {words}{words}"),
+        "(".repeat(5000),
+        format!("{}ls{}", "(".repeat(300), ")".repeat(300)),
+        format!("{}rm x{}", "$(".repeat(50), ")".repeat(50)),
+        "sh -c ".repeat(20) + "ls",
+    ]
+    .map(|line| word(&judge(&policy, &place.workdir, &line)));
+    assert_eq!(
+        got,
+        ["allow", "deny", "prompt", "prompt", "allow", "prompt", "prompt", "prompt", "deny", "prompt"]
+    );
 }
 
 proptest! {

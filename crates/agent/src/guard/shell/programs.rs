@@ -2,6 +2,7 @@
 //! take code. A program that is not here is what it seems to be.
 
 use super::word::{Sure, Word};
+use crate::limits::{SHELL_CRUDE_WORDS, SHELL_TAIL_WORDS};
 
 /// What one simple command comes to.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +85,7 @@ pub(crate) fn study(words: &[Word]) -> Study {
         "source" | "." => study.doubt("it runs a script in this shell"),
         "alias" | "hash" | "enable" | "shopt" | "set" | "export" | "declare" | "typeset" | "local"
         | "readonly" | "unset" | "let" | "read" | "mapfile" | "readarray" | "getopts" | "complete"
-        | "bind" | "fc" | "history" => {
+        | "compgen" | "jobs" | "bind" | "fc" | "history" => {
             study.doubt("it changes how the shell reads what follows");
             study.possible(arguments);
         }
@@ -228,8 +229,11 @@ impl Study {
 
     /// Every tail of the words could be a command.
     fn possible(&mut self, words: &[Word]) {
-        for start in 0..words.len() {
-            self.possible.push(words.get(start..).unwrap_or_default().to_vec());
+        for start in 0..words.len().min(SHELL_CRUDE_WORDS) {
+            self.possible.push(words.iter().skip(start).take(SHELL_TAIL_WORDS).cloned().collect());
+        }
+        if words.len() > SHELL_CRUDE_WORDS {
+            self.blind.get_or_insert("the command has too many words to be read".into());
         }
     }
 
@@ -401,9 +405,11 @@ fn git(first: &Word, arguments: &[Word], study: &mut Study) {
             }
             _ => {
                 study.doubt(format!("the option `{text}` of `git`"));
-                study
-                    .possible
-                    .extend((at..arguments.len()).map(|start| with_program(first, arguments.get(start..))));
+                // Whether the option takes a value is not known, so each of the next words may be the subcommand.
+                for start in at..arguments.len().min(at + SHELL_TAIL_WORDS) {
+                    let tail = arguments.get(start..arguments.len().min(start + SHELL_TAIL_WORDS));
+                    study.possible.push(with_program(first, tail));
+                }
                 if text.starts_with("-c") || text.starts_with("--config-env") {
                     study.blind_alias(Some(word));
                 }

@@ -163,6 +163,12 @@ impl Walk<'_> {
             _ => Word { text: HOLE.to_string(), sure: Sure::Unknown, quoted: false },
         };
         let operator = operator.unwrap_or_default();
+        let reads_descriptor = operator == "<&"
+            && word.known().is_none_or(|text| !text.starts_with(|c: char| c.is_ascii_digit()));
+        if reads_descriptor || matches!(operator, "<&-" | ">&-") {
+            // In `git <&-push` the shell closes a descriptor and gives `push` to git.
+            self.tree.blind("there are words right after a closed descriptor".into());
+        }
         let duplicates = matches!(operator, "<&" | ">&" | "<&-" | ">&-")
             && word.known().is_some_and(|text| text.chars().all(|c| c.is_ascii_digit() || c == '-'));
         if !duplicates {
@@ -328,14 +334,11 @@ pub(crate) fn crude(source: &str) -> Vec<Vec<Word>> {
             })
             .collect();
         for start in 0..words.len().min(crate::limits::SHELL_CRUDE_WORDS) {
-            commands.push(words.iter().skip(start).take(CRUDE_LENGTH).cloned().collect());
+            commands.push(words.iter().skip(start).take(crate::limits::SHELL_TAIL_WORDS).cloned().collect());
         }
     }
     commands
 }
-
-/// A rule with more words than this is not met by a line that does not parse; such a line prompts all the same.
-const CRUDE_LENGTH: usize = 16;
 
 /// The beginning of a piece of the line, for a message.
 pub(crate) fn one_line(text: &str) -> String {
