@@ -44,7 +44,7 @@ pub(crate) const PARSE_MS: u64 = 10_000;
 /// Threads of one search. More only fight over the memory allocator.
 pub(crate) const MAX_THREADS: usize = 8;
 /// A search that has its first results goes on until it has parsed this many bytes, so that small searches have an exact total.
-pub(crate) const EXACT_BYTES: u64 = 2 << 20;
+pub(crate) const EXACT_BYTES: u64 = 1 << 20;
 /// `max_results` when none is given (SPEC A2).
 pub(crate) const DEFAULT_RESULTS: usize = 50;
 /// The most `max_results` that are taken. More belongs into a program that reads the files itself.

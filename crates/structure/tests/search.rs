@@ -327,15 +327,10 @@ fn the_prefilter_changes_nothing() {
 }
 
 #[test]
-fn a_terminal_gets_colours() {
-    let bench = Bench::new(&[("a.py", "x = foo(1) + 2\nif foo(\n  2\n):\n  pass\n")]);
-    let query = Query {
-        pattern: "foo($A)".into(),
-        scope: bench.workdir.resolve(".", Access::Read).unwrap(),
-        language: None,
-        max_results: 50,
-        count_all: false,
-    };
-    let results = search(&Engine::once(), &bench.workdir, &query, &CancellationToken::new()).unwrap();
-    insta::assert_snapshot!(haft_structure::tools::for_terminal(&results).replace('\u{1b}', "ESC"));
+fn a_terminal_gets_colours_and_no_control_characters() {
+    let bench = Bench::new(&[("a.py", "x = foo(1) + 2\nif foo(\n  2\n):\n  pass\nfoo('\u{1b}[31m')\n")]);
+    let outcome = bench.ok("ast_grep", json!({"pattern": "foo($A)"}));
+    insta::assert_snapshot!(haft_structure::tools::for_terminal(&outcome).replace('\u{1b}', "ESC"));
+    let plain = haft_structure::tools::for_terminal(&bench.call("ast_grep", json!({"pattern": "bar($A)"})));
+    insta::assert_snapshot!(plain);
 }

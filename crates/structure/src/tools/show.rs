@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
+use haft_tool::Outcome;
 use serde_json::{Map, Value, json};
 
 use crate::{
     limits::{ANSWER_BYTES, NAMED_SKIPPED},
-    search::{FileHit, LanguageRead, Results, Skipped},
+    search::{FileHit, Hit, LanguageRead, Results, Skipped},
 };
 
 /// Files that were left out and are named in the text; `structured` names more.
@@ -21,19 +22,81 @@ enum Style {
 
 /// The answer of `ast_grep` for a model.
 pub(super) fn for_model(results: &Results) -> String {
-    text(results, Style::Plain)
+    text(results)
 }
 
-/// The answer of `ast_grep` for a person at a terminal, with ANSI colours: file names, line numbers, the matched text, the variables.
-pub fn for_terminal(results: &Results) -> String {
-    text(results, Style::Colours)
+/// The answer of `ast_grep` for a person at a terminal: the same words with ANSI colours for file names, line numbers, the matched text and
+/// the variables. Control characters of the files are made visible. Any other answer comes back as it is, without control characters.
+pub fn for_terminal(outcome: &Outcome) -> String {
+    let text = outcome.all_text();
+    let mut rest = text.as_str();
+    let mut coloured = String::new();
+    let matches = outcome.structured.get("matches").and_then(Value::as_array);
+    for found in matches.into_iter().flatten().filter_map(file_hit) {
+        let plain = entry(&found, Style::Plain);
+        // An answer that was cut on its way here ends earlier than its matches do.
+        let Some((before, after)) = rest.split_once(&plain) else { break };
+        coloured.push_str(&visible(before));
+        coloured.push_str(&entry(&found, Style::Colours));
+        rest = after;
+    }
+    coloured + &visible(rest)
+}
+
+/// A match as `structured` has it; which part of its lines is the match is found again by the text.
+fn file_hit(found: &Value) -> Option<FileHit> {
+    let line = |field: &str| Some(found.get(field)?.as_u64()? as usize);
+    let text = found.get("text")?.as_str()?.to_owned();
+    let matched = found.get("matched")?.as_str()?.to_owned();
+    let bindings = found.get("bindings")?.as_object()?;
+    let bindings = bindings.iter().filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned())));
+    let range = text.find(&matched).map_or(0..0, |at| at..at + matched.len());
+    let mut at = 0;
+    let marks = text.split('\n').map(|line| {
+        let start = at;
+        at += line.len() + 1;
+        let inside = |offset: usize| offset.clamp(start, start + line.len()) - start;
+        inside(range.start)..inside(range.end)
+    });
+    let marks = marks.collect();
+    let hit = Hit {
+        range: 0..0,
+        line: line("line")?,
+        end_line: line("end_line")?,
+        marks,
+        matched,
+        bindings: bindings.collect(),
+        text,
+    };
+    Some(FileHit { file: found.get("file")?.as_str()?.to_owned(), hit })
+}
+
+/// Text of a file as a terminal may see it: an escape sequence in a source file must not do anything.
+fn visible(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => c,
+            '\u{7f}' => '\u{2421}',
+            c if c.is_ascii_control() => char::from_u32(0x2400 + c as u32).unwrap_or('\u{fffd}'),
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
 }
 
 impl Style {
+    fn shown(self, text: &str) -> String {
+        match self {
+            Style::Colours => visible(text),
+            Style::Plain => text.to_owned(),
+        }
+    }
+
     fn paint(self, code: &str, text: &str) -> String {
         match self {
-            Style::Colours if !text.is_empty() => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-            _ => text.to_owned(),
+            Style::Colours if text.is_empty() => String::new(),
+            Style::Colours => format!("\u{1b}[{code}m{}\u{1b}[0m", visible(text)),
+            Style::Plain => text.to_owned(),
         }
     }
 }
@@ -44,12 +107,12 @@ const HIT: &str = "1;31";
 const NAME: &str = "36";
 const FAINT: &str = "2";
 
-fn text(results: &Results, style: Style) -> String {
+fn text(results: &Results) -> String {
     let mut text = headline(results);
     text.push('\n');
     let mut shown = 0;
     for found in &results.matches {
-        let entry = entry(found, style);
+        let entry = entry(found, Style::Plain);
         // The first is shown however long it is; its parts are bounded.
         if shown > 0 && text.len() + entry.len() > ANSWER_BYTES {
             break;
@@ -106,9 +169,9 @@ fn entry(found: &FileHit, style: Style) -> String {
         let (Some(before), Some(inside), Some(after)) =
             (line.get(..mark.start), line.get(mark.clone()), line.get(mark.end..))
         else {
-            return line.to_owned();
+            return style.shown(line);
         };
-        format!("{before}{}{after}", style.paint(HIT, inside))
+        format!("{}{}{}", style.shown(before), style.paint(HIT, inside), style.shown(after))
     });
     let mut entry = String::new();
     if hit.line == hit.end_line {
@@ -123,6 +186,7 @@ fn entry(found: &FileHit, style: Style) -> String {
         let mut lines = bound.lines();
         let first = lines.next().unwrap_or_default();
         let more = lines.count();
+        let first = style.shown(first);
         let _ = write!(entry, "    {} = {first}", style.paint(NAME, &format!("${name}")));
         if more > 0 {
             let _ = write!(entry, "{}", style.paint(FAINT, &format!(" … ({})", plural(more, "more line"))));
