@@ -34,10 +34,11 @@ pub fn for_terminal(outcome: &Outcome) -> String {
     let matches = outcome.structured.get("matches").and_then(Value::as_array);
     for found in matches.into_iter().flatten().filter_map(file_hit) {
         let plain = entry(&found, Style::Plain);
+        let plain = plain.trim_end();
         // An answer that was cut on its way here ends earlier than its matches do.
-        let Some((before, after)) = rest.split_once(&plain) else { break };
+        let Some((before, after)) = rest.split_once(plain) else { break };
         coloured.push_str(&visible(before));
-        coloured.push_str(&entry(&found, Style::Colours));
+        coloured.push_str(entry(&found, Style::Colours).trim_end());
         rest = after;
     }
     coloured + &visible(rest)
