@@ -4,7 +4,7 @@ use std::{collections::HashMap, io::IsTerminal, process::ExitCode, sync::Arc};
 
 use anyhow::bail;
 use haft_agent::{Conversation, Event, Frame, Mode, RunEnd};
-use haft_model::{Model, UserPart};
+use haft_model::{Model, Usage, UserPart};
 use haft_system::Environment;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
@@ -177,7 +177,7 @@ impl Chat {
         ensure_title(&self.conversation, text).await?;
         let cancel = interruptible()?;
         let person = answer_cards(self.conversation.clone(), self.input.clone(), cancel.token.clone());
-        let watcher = tokio::spawn(watch(self.conversation.watch(), self.colours));
+        let watcher = tokio::spawn(watch(self.conversation.watch(), self.input.clone(), self.colours));
         let end = self.conversation.run(self.model.as_ref(), parts, cancel.token.clone()).await;
         if end.is_err() {
             watcher.abort();
@@ -192,7 +192,10 @@ impl Chat {
             RunEnd::Lost => err("· the run was lost"),
         }
         shown??;
-        err(format_args!("· {}", spent_line(&self.conversation.spent())));
+        let spent = self.conversation.spent();
+        if spent.usage != Usage::default() {
+            err(format_args!("· {}", spent_line(&spent)));
+        }
         Ok(())
     }
 }
@@ -225,7 +228,7 @@ fn interruptible() -> anyhow::Result<Interruptible> {
 }
 
 /// Shows a run until it is over.
-async fn watch(mut frames: broadcast::Receiver<Frame>, colours: bool) -> std::io::Result<()> {
+async fn watch(mut frames: broadcast::Receiver<Frame>, input: Input, colours: bool) -> std::io::Result<()> {
     let mut calls: HashMap<String, String> = HashMap::new();
     let mut markdown = Markdown::new(colours);
     let mut streaming = false;
@@ -238,6 +241,7 @@ async fn watch(mut frames: broadcast::Receiver<Frame>, colours: bool) -> std::io
             }
             Err(RecvError::Closed) => return Ok(()),
         };
+        let _screen = input.screen().await;
         match frame {
             Frame::Text(text) => {
                 streaming = true;

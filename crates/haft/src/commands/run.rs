@@ -5,7 +5,7 @@ use std::{collections::HashMap, io::Read, path::Path, process::ExitCode, sync::A
 use anyhow::{Context, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use haft_agent::{Conversation, Event, Frame, RunEnd, Transcript};
-use haft_model::{AssistantPart, Message, UserPart};
+use haft_model::{AssistantPart, Message, Usage, UserPart};
 use haft_system::Environment;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -63,7 +63,9 @@ pub(crate) async fn run(environment: Environment, arguments: cli::Run) -> anyhow
             RunEnd::Failed { error } => err(format_args!("haft: {error}")),
             RunEnd::Lost => err("haft: the run was lost"),
         }
-        err(spent_line(&spent));
+        if spent.usage != Usage::default() {
+            err(spent_line(&spent));
+        }
         if end != RunEnd::Completed {
             err(format_args!("Go on with: haft run --resume {} TASK", conversation.id()));
         }

@@ -64,6 +64,7 @@ pub(crate) fn answer_cards(
 
 /// Asks until the answer fits the card; nothing when the person stops the run instead.
 async fn ask(input: &Input, card: &Card) -> Option<Answer> {
+    let screen = input.screen().await;
     err(format_args!("\n┌ Card {} from {}: {}", card.number, plain(&card.from), plain(&card.question)));
     for line in card.context.lines() {
         err(format_args!("│ {}", plain(line)));
@@ -79,7 +80,7 @@ async fn ask(input: &Input, card: &Card) -> Option<Answer> {
         CardKind::Question => "└ numbers or words, empty to skip › ",
     };
     loop {
-        let text = match input.ask(prompt).await {
+        let text = match screen.ask(prompt).await {
             Line::Text(text) => text,
             Line::Interrupt | Line::End => return None,
         };

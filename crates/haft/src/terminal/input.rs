@@ -1,7 +1,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use rustyline::{DefaultEditor, error::ReadlineError};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
 /// What a person typed at a prompt.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) enum Line {
 }
 
 /// The terminal's one line editor, in a thread of its own. Prompts wait for each other, so that a card and the chat's own prompt never read
-/// the same line.
+/// the same line, and what a run shows waits for them.
 #[derive(Clone)]
 pub(crate) struct Input {
     requests: mpsc::Sender<(String, oneshot::Sender<Line>)>,
@@ -59,9 +59,26 @@ impl Input {
 
     /// Shows a prompt and waits for a line.
     pub(crate) async fn ask(&self, prompt: &str) -> Line {
-        let _turn = self.turn.lock().await;
+        self.screen().await.ask(prompt).await
+    }
+
+    /// The screen, for as long as the guard lives: nobody else writes into what is being asked.
+    pub(crate) async fn screen(&self) -> Screen<'_> {
+        Screen { input: self, _turn: self.turn.lock().await }
+    }
+}
+
+/// See [`Input::screen`].
+pub(crate) struct Screen<'a> {
+    input: &'a Input,
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl Screen<'_> {
+    /// Shows a prompt and waits for a line.
+    pub(crate) async fn ask(&self, prompt: &str) -> Line {
         let (reply, answer) = oneshot::channel();
-        if self.requests.send((prompt.to_owned(), reply)).await.is_err() {
+        if self.input.requests.send((prompt.to_owned(), reply)).await.is_err() {
             return Line::End;
         }
         answer.await.unwrap_or(Line::End)
