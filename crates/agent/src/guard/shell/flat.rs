@@ -138,11 +138,29 @@ impl Reader {
         text.chars().enumerate().all(|(index, c)| self.peek(index) == Some(c))
     }
 
+    /// The shell joins lines before it looks for operators and expansions: `$`, a continuation and `(` are a substitution. So lines are
+    /// joined here only where a blank separates them anyway.
+    fn joined(&mut self) -> Result<(), String> {
+        if !self.holes {
+            return Err("a word that goes on in the next line".into());
+        }
+        self.at += 2;
+        Ok(())
+    }
+
     fn skip_blanks(&mut self) {
         loop {
             match (self.peek(0), self.peek(1)) {
                 (Some(' ' | '\t'), _) => self.at += 1,
-                (Some('\\'), Some('\n')) => self.at += 2,
+                (Some('\\'), Some('\n'))
+                    if self.holes
+                        || self
+                            .at
+                            .checked_sub(1)
+                            .is_some_and(|at| matches!(self.chars.get(at), Some(' ' | '\t'))) =>
+                {
+                    self.at += 2;
+                }
                 _ => return,
             }
         }
@@ -215,11 +233,11 @@ impl Reader {
                     self.at += 1;
                     self.double_quoted(&mut word)?;
                 }
+                '\\' if self.peek(1) == Some('\n') => self.joined()?,
                 '\\' => {
                     self.at += 1;
                     match self.peek(0) {
                         None => return Err("a backslash at the end".into()),
-                        Some('\n') => self.at += 1,
                         Some(c) => {
                             word.quoted = true;
                             self.push(&mut word, c)?;
@@ -262,7 +280,7 @@ impl Reader {
                     self.at += 1;
                     return Ok(());
                 }
-                (Some('\\'), Some('\n')) => self.at += 2,
+                (Some('\\'), Some('\n')) => self.joined()?,
                 (Some('\\'), Some(c @ ('$' | '`' | '"' | '\\'))) => {
                     self.at += 1;
                     self.push(word, c)?;
