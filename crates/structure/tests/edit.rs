@@ -128,6 +128,27 @@ fn a_file_that_parses_worse_is_named() {
 }
 
 #[test]
+fn a_comment_that_would_go_away_is_named() {
+    let bench = Bench::new(&[(
+        "a.js",
+        "foo(1, /* why */ 2);\nfoo(3, [/* kept */ 4]); // kept\nfoo(/* a */ 5 /* b */, 6);\n",
+    )]);
+    let proposed = bench.ok("ast_edit", json!({"pattern": "foo($A, $B)", "rewrite": "bar($A, $B)"}));
+    let text = proposed.all_text();
+    assert!(
+        text.contains("WARNING a.js: 3 comments between the parts of the pattern would go away"),
+        "{text}"
+    );
+    assert_eq!(proposed.structured["files"][0]["lost_comments"], 3);
+    let kept = bench.ok("ast_edit", json!({"pattern": "foo($$$A)", "rewrite": "bar($$$A)"}));
+    assert!(
+        kept.structured["diff"].as_str().unwrap().contains("+bar(1, /* why */ 2);"),
+        "{}",
+        kept.all_text()
+    );
+}
+
+#[test]
 fn the_indentation_unit_of_the_file_is_used() {
     let template = "if (!$A) {\n  throw new Error(\n    'no'\n  );\n}";
     assert_eq!(

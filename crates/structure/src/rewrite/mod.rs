@@ -31,6 +31,8 @@ pub struct Rewritten {
     pub replacements: usize,
     /// Matches left alone because they overlap another one outside of its variables; the outer one was replaced.
     pub overlapping: usize,
+    /// Comments inside of matches that are in no variable's text: the matcher passes over them, and the rewrite has no place for them.
+    pub lost_comments: usize,
 }
 
 /// A rewrite that cannot be carried out on a file.
@@ -68,7 +70,42 @@ pub fn rewrite(
     }
     let outermost = nesting.outermost.iter().filter_map(|at| edits[*at].take());
     let after = splice(source, 0..source.len(), outermost)?;
-    Ok(Rewritten { after: after.text, replacements: nesting.kept.len(), overlapping: nesting.overlapping })
+    let lost_comments = nesting.kept.iter().map(|at| lost_comments(tree, &matches[*at], template)).sum();
+    Ok(Rewritten {
+        after: after.text,
+        replacements: nesting.kept.len(),
+        overlapping: nesting.overlapping,
+        lost_comments,
+    })
+}
+
+/// How many comments of a match go away with it.
+fn lost_comments(tree: &Tree, found: &Match, template: &Template) -> usize {
+    let range = &found.range;
+    let Some(around) = tree.root_node().descendant_for_byte_range(range.start, range.end) else { return 0 };
+    let mut count = 0;
+    let mut cursor = around.walk();
+    loop {
+        let node = cursor.node();
+        let own = node.byte_range();
+        let apart = own.end <= range.start || own.start >= range.end;
+        let kept = || {
+            let used = found.bindings.iter().filter(|(name, _)| template.uses(name));
+            used.into_iter().any(|(_, binding)| holds(&binding.range(), &own))
+        };
+        let is_comment = node.is_extra() && node.kind().contains("comment");
+        if !apart && !kept() {
+            count += usize::from(is_comment);
+            if !is_comment && cursor.goto_first_child() {
+                continue;
+            }
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return count;
+            }
+        }
+    }
 }
 
 /// Which matches lie in the variables of which.

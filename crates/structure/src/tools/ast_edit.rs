@@ -264,6 +264,12 @@ impl AstEdit {
                     plural(proposed.overlapping, "match")
                 ));
             }
+            if proposed.lost_comments > 0 {
+                lines.push(format!(
+                    "WARNING {file}: {} between the parts of the pattern would go away; look at the diff.",
+                    plural(proposed.lost_comments, "comment")
+                ));
+            }
             if let Some(worse) = &proposed.worse {
                 lines.push(format!("WARNING {file}: {worse}"));
             }
@@ -273,6 +279,7 @@ impl AstEdit {
                 "change": "modified",
                 "replacements": proposed.replacements,
                 "parses_worse": proposed.worse.is_some(),
+                "lost_comments": proposed.lost_comments,
             }));
             changes.push(Change::Write { at, after: proposed.after });
         }

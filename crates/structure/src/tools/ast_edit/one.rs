@@ -26,6 +26,7 @@ pub(super) struct Proposed {
     pub(super) after: Vec<u8>,
     pub(super) replacements: usize,
     pub(super) overlapping: usize,
+    pub(super) lost_comments: usize,
     /// Why the new content may be no good.
     pub(super) worse: Option<String>,
 }
@@ -83,7 +84,7 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn rewrite(&self, matches: &[Match], template: &Template, cancel: &CancellationToken) -> Outcome {
-        let Rewritten { after, replacements, overlapping } =
+        let Rewritten { after, replacements, overlapping, lost_comments } =
             match rewrite(self.text, self.tree, matches, template) {
                 Ok(rewritten) => rewritten,
                 Err(error) => return Outcome::Failed(error.to_string()),
@@ -96,7 +97,7 @@ impl Source<'_> {
                 Err(reason) => return Outcome::Failed(reason),
             },
         };
-        Outcome::Proposed(Proposed { after, replacements, overlapping, worse })
+        Outcome::Proposed(Proposed { after, replacements, overlapping, lost_comments, worse })
     }
 
     fn worse(&self, after: &[u8], cancel: &CancellationToken) -> Option<String> {
