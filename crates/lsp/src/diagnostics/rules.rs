@@ -1,0 +1,67 @@
+//! What is peculiar about how a server delivers diagnostics: data, one constant per kind of server.
+
+use std::time::Duration;
+
+/// How it is told that a server has said all it has to say about a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// How long nothing more may come after a publication that names the version. gopls publishes twice within a millisecond.
+    pub settle_versioned: Duration,
+    /// How long nothing more may come after a publication without a version.
+    pub settle_unversioned: Duration,
+    /// A program that the server runs after a save, whose findings come by push.
+    pub external: Option<External>,
+    /// A way to ask for exactly what the server thinks of the current text, beside the protocol's own.
+    pub exact: Option<Exact>,
+    /// Whether the server publishes about files that are not open, so that one it has said nothing about has no problems.
+    pub whole_workspace: bool,
+}
+
+/// A checker that a server runs after a save.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct External {
+    /// Its progress token begins with this.
+    pub token: &'static str,
+    /// For people: "cargo check".
+    pub name: &'static str,
+    /// If it has not begun this long after the save, it does not run.
+    pub begin_within: Duration,
+    /// How long it is waited for in all.
+    pub cap: Duration,
+}
+
+/// How to ask exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exact {
+    /// `workspace/executeCommand` `typescript.tsserverRequest`: tsserver's own synchronous requests. The two servers around tsserver publish
+    /// without a version and mix new syntax errors with old semantic ones while they wait.
+    TsServer,
+}
+
+/// Servers that name versions, or answer pulls, and have nothing peculiar.
+pub const PLAIN: Rules = Rules {
+    settle_versioned: Duration::from_millis(5),
+    settle_unversioned: Duration::from_millis(150),
+    external: None,
+    exact: None,
+    whole_workspace: false,
+};
+
+/// gopls: publishes about every package of the workspace.
+pub const GOPLS: Rules = Rules { whole_workspace: true, ..PLAIN };
+
+/// typescript-language-server and vtsls.
+pub const TSSERVER: Rules = Rules { exact: Some(Exact::TsServer), ..PLAIN };
+
+/// rust-analyzer: native errors by pull, those of cargo check by push. It publishes the results of the last check under the new version right
+/// after a change, so a version proves nothing; the end of the check's progress does (measured: it begins 120 to 350 ms after the save).
+pub const RUST_ANALYZER: Rules = Rules {
+    external: Some(External {
+        token: "rust-analyzer/flycheck",
+        name: "cargo check",
+        begin_within: Duration::from_millis(500),
+        cap: Duration::from_secs(20),
+    }),
+    whole_workspace: true,
+    ..PLAIN
+};

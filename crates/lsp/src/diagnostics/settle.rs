@@ -1,0 +1,294 @@
+//! When a server has said all it has to say about one version of one file (field notes: push and pull at once, publications without versions, checkers
+//! that run after a save). A state machine without clock or channel: events and times go in, a verdict comes out.
+
+use std::time::Instant;
+
+use super::{Diagnostic, merge, rules::Rules};
+
+/// How a server delivers diagnostics of the file in question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// It is asked. What it pushes beside that counts too.
+    Pull,
+    /// It publishes by itself.
+    Push,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// A publication about the file came after the change was sent.
+    Published { version: Option<i32>, diagnostics: Vec<Diagnostic> },
+    /// The server answered a request that was sent after the change, so it has read the change. What comes from here on was at least written after that.
+    Barrier,
+    /// The answer to a pull that was sent after the change.
+    Pulled(Vec<Diagnostic>),
+    /// The checker began.
+    ExternalBegan,
+    /// The checker ended; all of its publications came before.
+    ExternalEnded,
+    /// The server says that it has loaded the project.
+    Ready(bool),
+}
+
+/// What is known now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Not enough; look again on the next event, or at this time.
+    Wait(Option<Instant>),
+    /// The server analysed this version, and this is what it found.
+    Settled(Vec<Diagnostic>),
+    /// It will not become known in time; why, in words that follow "not verified: ".
+    GivenUp(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checker {
+    None,
+    /// May begin until then.
+    Awaited(Instant),
+    Running,
+    Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    /// About our version, by its number.
+    Exact,
+    /// Has no version, but came after the server had read the change.
+    Later,
+    /// Has no version and may be about the text before.
+    Doubtful,
+}
+
+struct Push {
+    diagnostics: Vec<Diagnostic>,
+    fit: Fit,
+    at: Instant,
+}
+
+/// The state of one wait.
+pub(crate) struct Settle {
+    rules: Rules,
+    delivery: Delivery,
+    version: i32,
+    sent: Instant,
+    barrier: bool,
+    ready: bool,
+    pushed: Option<Push>,
+    pulled: Option<Vec<Diagnostic>>,
+    checker: Checker,
+}
+
+impl Settle {
+    /// A wait for `version`, which was sent at `sent`. `saved` says whether a save was announced with it, which is what makes checkers run. `standing` is what the
+    /// server had published about the file before; it counts only where a checker's findings are not published again when they stay the same.
+    pub(crate) fn new(
+        rules: Rules,
+        delivery: Delivery,
+        version: i32,
+        sent: Instant,
+        saved: bool,
+        standing: Option<Vec<Diagnostic>>,
+    ) -> Self {
+        let checker = match rules.external {
+            Some(external) if saved => Checker::Awaited(sent + external.begin_within),
+            _ => Checker::None,
+        };
+        let pushed = match (rules.external, standing) {
+            (Some(_), Some(diagnostics)) => Some(Push { diagnostics, fit: Fit::Later, at: sent }),
+            _ => None,
+        };
+        Settle { rules, delivery, version, sent, barrier: false, ready: true, pushed, pulled: None, checker }
+    }
+
+    /// Takes in what happened.
+    pub(crate) fn on(&mut self, event: Event, now: Instant) {
+        match event {
+            Event::Published { version, diagnostics } => {
+                let fit = match version {
+                    Some(version) if version == self.version => Fit::Exact,
+                    // A checker's findings are about files on disk; the number beside them is whatever was open.
+                    Some(_) if self.rules.external.is_some() => Fit::Later,
+                    Some(_) => return,
+                    None if self.barrier => Fit::Later,
+                    None => Fit::Doubtful,
+                };
+                self.pushed = Some(Push { diagnostics, fit, at: now });
+            }
+            Event::Barrier => self.barrier = true,
+            Event::Pulled(diagnostics) => self.pulled = Some(diagnostics),
+            Event::ExternalBegan => {
+                if self.checker != Checker::None {
+                    self.checker = Checker::Running;
+                }
+            }
+            Event::ExternalEnded => {
+                if self.checker == Checker::Running {
+                    self.checker = Checker::Ended;
+                }
+            }
+            Event::Ready(ready) => self.ready = ready,
+        }
+    }
+
+    /// What is known at `now`.
+    pub(crate) fn verdict(&self, now: Instant) -> Verdict {
+        if let (Some(external), Checker::Awaited(_) | Checker::Running) = (self.rules.external, self.checker)
+        {
+            let cap = self.sent + external.cap;
+            if now >= cap {
+                return Verdict::GivenUp(format!(
+                    "{} had not ended after {} s",
+                    external.name,
+                    external.cap.as_secs()
+                ));
+            }
+            match self.checker {
+                Checker::Awaited(until) if now < until => return Verdict::Wait(Some(until)),
+                Checker::Running => return Verdict::Wait(Some(cap)),
+                _ => {}
+            }
+        }
+        if !self.ready {
+            return Verdict::Wait(None);
+        }
+        match self.delivery {
+            Delivery::Pull => match &self.pulled {
+                None => Verdict::Wait(None),
+                Some(pulled) => {
+                    let pushed = self.pushed.as_ref().filter(|push| push.fit != Fit::Doubtful);
+                    let pushed = pushed.map(|push| push.diagnostics.clone()).unwrap_or_default();
+                    Verdict::Settled(merge(&[pulled.clone(), pushed]))
+                }
+            },
+            Delivery::Push => match &self.pushed {
+                None => Verdict::Wait(None),
+                Some(push) if push.fit == Fit::Doubtful => Verdict::Wait(None),
+                Some(push) => {
+                    let quiet = match push.fit {
+                        Fit::Exact => self.rules.settle_versioned,
+                        _ => self.rules.settle_unversioned,
+                    };
+                    let until = push.at + quiet;
+                    if now < until {
+                        Verdict::Wait(Some(until))
+                    } else {
+                        Verdict::Settled(merge(&[push.diagnostics.clone()]))
+                    }
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pretty_assertions::assert_eq;
+
+    use super::{
+        super::{
+            Severity,
+            rules::{PLAIN, RUST_ANALYZER},
+        },
+        *,
+    };
+
+    fn problem(message: &str) -> Diagnostic {
+        Diagnostic {
+            file: "a".into(),
+            line: 1,
+            severity: Severity::Error,
+            code: None,
+            message: message.into(),
+            source: None,
+            span: [0; 4],
+        }
+    }
+
+    fn published(version: Option<i32>, messages: &[&str]) -> Event {
+        Event::Published { version, diagnostics: messages.iter().map(|message| problem(message)).collect() }
+    }
+
+    fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    #[test]
+    fn an_old_version_is_ignored_and_the_new_one_settles() {
+        let start = Instant::now();
+        let mut settle = Settle::new(PLAIN, Delivery::Push, 7, start, true, None);
+        settle.on(published(Some(6), &["old"]), start + ms(1));
+        assert_eq!(settle.verdict(start + ms(900)), Verdict::Wait(None));
+        settle.on(published(Some(7), &["first"]), start + ms(901));
+        assert_eq!(settle.verdict(start + ms(901)), Verdict::Wait(Some(start + ms(906))));
+        settle.on(published(Some(7), &["new"]), start + ms(902));
+        assert_eq!(settle.verdict(start + ms(907)), Verdict::Settled(vec![problem("new")]));
+    }
+
+    #[test]
+    fn without_versions_only_what_came_after_the_barrier_counts() {
+        let start = Instant::now();
+        let mut settle = Settle::new(PLAIN, Delivery::Push, 2, start, true, None);
+        // Written before the server had read the change: about the old text.
+        settle.on(published(None, &[]), start + ms(1));
+        assert_eq!(settle.verdict(start + ms(500)), Verdict::Wait(None));
+        settle.on(Event::Barrier, start + ms(501));
+        assert_eq!(settle.verdict(start + ms(800)), Verdict::Wait(None));
+        settle.on(published(None, &["new"]), start + ms(801));
+        assert_eq!(settle.verdict(start + ms(950)), Verdict::Wait(Some(start + ms(951))));
+        assert_eq!(settle.verdict(start + ms(951)), Verdict::Settled(vec![problem("new")]));
+    }
+
+    #[test]
+    fn rust_analyzer_settles_at_the_end_of_the_check_and_not_at_a_version() {
+        let start = Instant::now();
+        let old = vec![problem("old")];
+        let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, true, Some(old));
+        settle.on(Event::Pulled(vec![problem("native")]), start + ms(5));
+        // The old findings under the new version, as it does.
+        settle.on(published(Some(3), &["old"]), start + ms(6));
+        assert_eq!(settle.verdict(start + ms(10)), Verdict::Wait(Some(start + ms(500))));
+        settle.on(Event::ExternalBegan, start + ms(200));
+        settle.on(published(Some(3), &[]), start + ms(210));
+        settle.on(published(Some(3), &["new"]), start + ms(600));
+        assert_eq!(settle.verdict(start + ms(600)), Verdict::Wait(Some(start + ms(20_000))));
+        settle.on(Event::ExternalEnded, start + ms(601));
+        assert_eq!(
+            settle.verdict(start + ms(601)),
+            Verdict::Settled(vec![problem("native"), problem("new")])
+        );
+    }
+
+    #[test]
+    fn a_check_that_does_not_begin_leaves_its_last_findings_standing() {
+        let start = Instant::now();
+        let mut settle =
+            Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, true, Some(vec![problem("old")]));
+        settle.on(Event::Pulled(vec![]), start + ms(5));
+        assert_eq!(settle.verdict(start + ms(500)), Verdict::Settled(vec![problem("old")]));
+    }
+
+    #[test]
+    fn a_check_that_does_not_end_is_given_up_and_called_so() {
+        let start = Instant::now();
+        let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, true, None);
+        settle.on(Event::Pulled(vec![]), start + ms(5));
+        settle.on(Event::ExternalBegan, start + ms(100));
+        let verdict = settle.verdict(start + ms(20_000));
+        assert_eq!(verdict, Verdict::GivenUp("cargo check had not ended after 20 s".into()));
+    }
+
+    #[test]
+    fn nothing_settles_while_the_project_is_loading() {
+        let start = Instant::now();
+        let mut settle = Settle::new(PLAIN, Delivery::Pull, 1, start, false, None);
+        settle.on(Event::Ready(false), start);
+        settle.on(Event::Pulled(vec![]), start + ms(1));
+        assert_eq!(settle.verdict(start + ms(2)), Verdict::Wait(None));
+        settle.on(Event::Ready(true), start + ms(3));
+        assert_eq!(settle.verdict(start + ms(3)), Verdict::Settled(vec![]));
+    }
+}

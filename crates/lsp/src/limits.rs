@@ -1,0 +1,101 @@
+//! Every limit of this crate, with its reason.
+
+use std::time::Duration;
+
+/// Largest message that a server may send. The largest honest ones (workspace symbols of a large project) are a few megabytes; a server
+/// that announces more is out of step.
+pub(crate) const MESSAGE_BYTES: usize = 64 << 20;
+/// Largest header block or stretch of other output before a header that is skipped over.
+pub(crate) const JUNK_BYTES: usize = 1 << 20;
+/// Messages of ours that may wait for the server to read them. A server that is this far behind does not read at all.
+pub(crate) const OUTGOING: usize = 1024;
+/// Answers to the server that may wait; refresh storms of a thousand a second have been seen.
+pub(crate) const REPLIES: usize = 8192;
+/// Bytes of a server's last error output that are kept for `status` and error messages.
+pub(crate) const STDERR_BYTES: usize = 4 << 10;
+
+/// How long a server may take to answer `initialize`; the slowest one measured (a JVM) needs 10 s on a busy machine.
+pub(crate) const INITIALIZE: Duration = Duration::from_secs(45);
+/// How long one request may take.
+pub(crate) const REQUEST: Duration = Duration::from_secs(15);
+/// How long `textDocument/codeAction` may take: some servers index everything for auto-imports at the first one (5 s measured).
+pub(crate) const CODE_ACTION: Duration = Duration::from_secs(30);
+/// How long a call waits for a server to finish loading its project. rust-analyzer takes 8 to 21 s on small ones.
+pub(crate) const READY: Duration = Duration::from_secs(60);
+/// After the first document is open a server that reports progress begins to within this time.
+pub(crate) const GRACE: Duration = Duration::from_millis(300);
+/// Between two tries of a request that the server could not serve yet.
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// How often a request is repeated that the server gave up because something changed meanwhile.
+pub(crate) const RETRIES: usize = 5;
+/// How long a server may take to answer `shutdown`.
+pub(crate) const SHUTDOWN: Duration = Duration::from_secs(2);
+/// How long a server may take to say its version when it is asked on the command line.
+pub(crate) const PROBE: Duration = Duration::from_secs(10);
+
+/// A server that nobody has asked for this long is stopped.
+pub(crate) const IDLE: Duration = Duration::from_mins(15);
+/// How often idle servers are looked for.
+pub(crate) const IDLE_CHECK: Duration = Duration::from_secs(30);
+/// Ends of a server within [`CRASH_WINDOW`] after which it is not started again by itself.
+pub(crate) const CRASHES: usize = 5;
+/// The time in which ends of a server are counted together.
+pub(crate) const CRASH_WINDOW: Duration = Duration::from_mins(3);
+/// The longest pause before a server is started again.
+pub(crate) const BACK_OFF_MOST: Duration = Duration::from_secs(30);
+/// A call waits out a pause of this length rather than answering that it has to be waited for.
+pub(crate) const BACK_OFF_WAITED: Duration = Duration::from_secs(2);
+
+/// Documents that are kept open in one server. Each costs the server memory (12 MB has been reported); the ones used last stay.
+pub(crate) const OPEN_DOCUMENTS: usize = 64;
+/// Largest file that is opened in a server.
+pub(crate) const DOCUMENT_BYTES: u64 = 8 << 20;
+/// Files whose published diagnostics are kept per server.
+pub(crate) const PUBLISHED_FILES: usize = 4096;
+/// Progress tokens that are remembered after their end.
+pub(crate) const PROGRESS_TOKENS: usize = 256;
+/// Registrations that a server may have at a time.
+pub(crate) const REGISTRATIONS: usize = 1024;
+
+/// Directories that are watched per server; the kernel's own limit for a user is usually 8192 to 65536.
+pub(crate) const WATCHED_DIRECTORIES: usize = 4096;
+/// Files that are told to a server as perhaps changed when the kernel lost events.
+pub(crate) const RESCANNED_FILES: usize = 20_000;
+/// Changes that are sent in one notification.
+pub(crate) const CHANGES_AT_ONCE: usize = 1000;
+
+/// Uses that `references` lists (SPEC L4).
+pub(crate) const REFERENCES: usize = 50;
+/// Symbols that a workspace search lists (SPEC L4).
+pub(crate) const WORKSPACE_SYMBOLS: usize = 100;
+/// Symbols that an outline lists (SPEC L4).
+pub(crate) const OUTLINE: usize = 200;
+/// Places that the other navigation actions list.
+pub(crate) const PLACES: usize = 50;
+/// Calls in each direction that are listed.
+pub(crate) const CALLS: usize = 50;
+/// Code actions that are listed.
+pub(crate) const ACTIONS: usize = 30;
+/// Characters of a quoted line.
+pub(crate) const LINE_CHARS: usize = 200;
+/// Characters of a hover text.
+pub(crate) const HOVER_CHARS: usize = 8000;
+/// Other lines that are named when a symbol is not on the line that was given.
+pub(crate) const OTHER_LINES: usize = 8;
+/// Directories that are looked into for root markers when no file is named.
+pub(crate) const SCANNED_DIRECTORIES: usize = 2000;
+/// How deep that search goes below the working directory.
+pub(crate) const SCAN_DEPTH: usize = 6;
+/// Servers that a call without a file may start.
+pub(crate) const STARTED_AT_ONCE: usize = 6;
+
+// Diagnostics, checkers, rename.
+
+/// Problems that one answer lists; more would not be read.
+pub(crate) const SHOWN_DIAGNOSTICS: usize = 50;
+/// Characters of one problem's message: rustc's with all its notes fit, a type error that prints a whole type does not.
+pub(crate) const SHOWN_MESSAGE_CHARS: usize = 1000;
+/// Files below a directory that a server's edit may move or delete as one.
+pub(crate) const MOVED_FILES: usize = 2000;
+/// Characters of a new name; longer ones are a mistake.
+pub(crate) const NAME_CHARS: usize = 255;
