@@ -122,6 +122,8 @@ pub struct LanguageRead {
     pub other_contexts: Vec<String>,
     /// Files of the language.
     pub files: usize,
+    /// Matches in them, as far as the search went.
+    pub matches: usize,
 }
 
 /// A match, and the file it is in.
@@ -285,12 +287,13 @@ impl Prepared {
     }
 
     /// How each language read the pattern.
-    pub(crate) fn reads(&self) -> Vec<LanguageRead> {
+    pub(crate) fn reads<T>(&self, ran: &run::Ran<T>) -> Vec<LanguageRead> {
         let read = self.compiled.iter().map(|compiled| LanguageRead {
             language: compiled.language.id,
             context: compiled.readings[0].rung().to_owned(),
             other_contexts: compiled.readings[1..].iter().map(|reading| reading.rung().to_owned()).collect(),
             files: self.listing.files.iter().filter(|file| file.language == compiled.language).count(),
+            matches: ran.by_language.get(compiled.language.id).copied().unwrap_or_default(),
         });
         read.collect()
     }
@@ -344,7 +347,7 @@ pub fn search(
         files_searched: ran.searched,
         files_listed: prepared.listing.files.len(),
         candidates: ran.candidates,
-        read: prepared.reads(),
+        read: prepared.reads(&ran),
         not_read: prepared.not_read.clone(),
         skipped: prepared.skipped(workdir, &ran),
         hints: Vec::new(),

@@ -110,6 +110,8 @@ pub(crate) struct Ran<T> {
     pub(crate) kept: BTreeMap<usize, T>,
     pub(crate) matches: usize,
     pub(crate) files_with_matches: usize,
+    /// Matches by the id of the language.
+    pub(crate) by_language: BTreeMap<&'static str, usize>,
     /// Files that were looked at, in path order from the first.
     pub(crate) searched: usize,
     /// Files that had to be parsed.
@@ -126,6 +128,7 @@ enum Came<T> {
     Nothing,
     Skipped(String),
     Parsed {
+        language: &'static str,
         bytes: u64,
         seen: Seen<T>,
     },
@@ -173,6 +176,7 @@ pub(crate) fn run<T: Send>(
         kept: BTreeMap::new(),
         matches: 0,
         files_with_matches: 0,
+        by_language: BTreeMap::new(),
         searched: 0,
         candidates: 0,
         skipped: Vec::new(),
@@ -349,7 +353,7 @@ impl<T: Send> Shared<'_, T> {
             },
         };
         let seen = visit(Visit { listed, plan, bytes, parsed: &parsed, recode: recode.as_ref() });
-        Came::Parsed { bytes: bytes.len() as u64, seen }
+        Came::Parsed { language: listed.language.id, bytes: bytes.len() as u64, seen }
     }
 }
 
@@ -376,10 +380,11 @@ impl<T> Front<T> {
         match came {
             Came::Nothing => {}
             Came::Skipped(reason) => self.ran.skipped.push((index, reason)),
-            Came::Parsed { bytes, seen } => {
+            Came::Parsed { language, bytes, seen } => {
                 self.parsed_bytes += bytes;
                 self.ran.candidates += 1;
                 self.ran.matches += seen.matches;
+                *self.ran.by_language.entry(language).or_default() += seen.matches;
                 self.ran.files_with_matches += usize::from(seen.matches > 0);
                 if seen.gave_up > 0 {
                     self.ran.gave_up.push((index, seen.gave_up));

@@ -196,7 +196,7 @@ fn work_out(
         let fields = Value::Object(show::for_programs(&results));
         return Err(ToolError::model(text).with_structured(fields));
     }
-    let read = prepared.reads();
+    let read = prepared.reads(&ran);
     let searched = ran.searched;
     let not_read = prepared.not_read;
     let compiled = prepared.compiled.into_iter().zip(templates);

@@ -1,6 +1,6 @@
 //! `resolve`: accepts or discards what was staged (SPEC A7).
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use haft_system::{ChangeError, Changes, Committed};
 use haft_tool::{Access, Context, Output, Tier, Tool, ToolError, Touch};
@@ -55,8 +55,10 @@ impl Tool for Resolve {
     fn touches(&self, arguments: &ResolveArguments) -> Vec<Touch> {
         match arguments.action {
             Action::Accept => {
-                let paths = self.staging.paths(&arguments.edit_id);
-                paths.into_iter().map(|path| Touch::Path(path, Access::Write)).collect()
+                let root = self.changes.workdir().root();
+                let paths = self.staging.paths(arguments.edit_id.trim()).into_iter();
+                let relative = paths.map(|path| path.strip_prefix(root).map(Path::to_owned).unwrap_or(path));
+                relative.map(|path| Touch::Path(path, Access::Write)).collect()
             }
             Action::Discard => Vec::new(),
         }

@@ -220,23 +220,37 @@ pub(super) fn footer(not_read: &[(&'static str, String)], skipped: &[Skipped]) -
     lines
 }
 
-/// The readings in words: `rust: expression; go: statement`.
+/// Languages that are named when none of them has a match.
+const LANGUAGES_IN_TEXT: usize = 6;
+
+/// The readings in words: `rust, read as expression; go, read as statement`. Where there are matches, only those of the languages that have some.
 pub(super) fn read_as(read: &[LanguageRead]) -> String {
-    let readings: Vec<String> =
-        read.iter().map(|read| format!("{}, read as {}", read.language, read.context)).collect();
+    let telling = telling(read);
+    let mut readings: Vec<String> =
+        telling.iter().map(|read| format!("{}, read as {}", read.language, read.context)).collect();
+    if readings.len() > LANGUAGES_IN_TEXT {
+        let more = readings.len() - LANGUAGES_IN_TEXT;
+        readings.truncate(LANGUAGES_IN_TEXT);
+        readings.push(format!("and {more} more languages"));
+    }
     readings.join("; ")
 }
 
-/// The readings for `structured`: the context alone where there is one language.
+/// The readings for `structured`: the context alone where one language has all matches.
 pub(super) fn read_as_field(read: &[LanguageRead]) -> String {
-    match read {
+    match telling(read)[..] {
         [one] => one.context.clone(),
-        several => {
+        ref several => {
             let readings: Vec<String> =
                 several.iter().map(|read| format!("{}: {}", read.language, read.context)).collect();
             readings.join("; ")
         }
     }
+}
+
+fn telling(read: &[LanguageRead]) -> Vec<&LanguageRead> {
+    let with_matches: Vec<&LanguageRead> = read.iter().filter(|read| read.matches > 0).collect();
+    if with_matches.is_empty() { read.iter().collect() } else { with_matches }
 }
 
 pub(super) fn plural(count: usize, noun: &str) -> String {
@@ -287,6 +301,7 @@ pub(super) fn languages(read: &[LanguageRead]) -> Value {
             "read_as": read.context,
             "other_readings": read.other_contexts,
             "files": read.files,
+            "matches": read.matches,
         })
     });
     list.collect()
