@@ -109,3 +109,64 @@ impl Cache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tree_sitter::Parser;
+
+    use super::*;
+    use crate::languages::by_id;
+
+    fn parsed(language: &'static Language, text: &str) -> Arc<Parsed> {
+        let mut parser = Parser::new();
+        parser.set_language(&(language.grammar)()).unwrap();
+        Arc::new(Parsed { text: text.into(), tree: parser.parse(text, None).unwrap() })
+    }
+
+    #[test]
+    fn an_entry_is_for_these_bytes_and_this_language() {
+        let (python, ruby) = (by_id("python").unwrap(), by_id("ruby").unwrap());
+        let mut cache = Cache::new(1 << 20);
+        cache.tick();
+        cache.put(Path::new("a"), python, &parsed(python, "foo(1)"));
+        let has = |cache: &mut Cache, language, text: &str| {
+            cache.get(Path::new("a"), language, text.as_bytes()).is_some()
+        };
+        assert!(has(&mut cache, python, "foo(1)"));
+        assert!(!has(&mut cache, python, "foo(2)"));
+        assert!(!has(&mut cache, ruby, "foo(1)"));
+        cache.put(Path::new("a"), python, &parsed(python, "foo(2)"));
+        assert!(has(&mut cache, python, "foo(2)"));
+        assert_eq!(cache.entries.len(), 1);
+    }
+
+    #[test]
+    fn the_bound_holds_and_a_search_does_not_push_out_its_own() {
+        let python = by_id("python").unwrap();
+        let tree = parsed(python, &"foo(1)\n".repeat(20));
+        let one = tree.text.len() + tree.tree.root_node().descendant_count() * NODE_BYTES;
+        let mut cache = Cache::new(one * 10);
+        let name = |number: usize| PathBuf::from(format!("f{number}"));
+        cache.tick();
+        for number in 0..25 {
+            cache.put(&name(number), python, &tree);
+        }
+        assert_eq!((cache.entries.len(), cache.bytes), (10, one * 10));
+        assert!(cache.get(&name(0), python, &tree.text).is_some());
+        assert!(cache.get(&name(24), python, &tree.text).is_none());
+        // The next search uses one of them; the others make room.
+        cache.tick();
+        assert!(cache.get(&name(3), python, &tree.text).is_some());
+        for number in 25..50 {
+            cache.put(&name(number), python, &tree);
+        }
+        assert!(cache.bytes <= one * 10);
+        assert!(cache.get(&name(3), python, &tree.text).is_some());
+        assert!(cache.get(&name(25), python, &tree.text).is_some());
+        assert_eq!(cache.entries.values().map(|entry| entry.bytes).sum::<usize>(), cache.bytes);
+        // What takes a large part of it is not kept at all.
+        let mut small = Cache::new(one * 2);
+        small.put(&name(0), python, &tree);
+        assert_eq!(small.entries.len(), 0);
+    }
+}
