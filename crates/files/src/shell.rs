@@ -28,12 +28,18 @@ pub struct Shell {
     supervisor: Supervisor,
     workdir: Workdir,
     jobs: Arc<Jobs>,
+    time: Duration,
 }
 
 impl Shell {
     /// The tool for a run; `jobs` belong to its conversation.
     pub fn new(supervisor: Supervisor, workdir: Workdir, jobs: Arc<Jobs>) -> Self {
-        Shell { supervisor, workdir, jobs }
+        Shell { supervisor, workdir, jobs, time: SHELL_TIME }
+    }
+
+    /// The same with another time-out for commands that do not name one.
+    pub fn with_time(self, time: Duration) -> Self {
+        Shell { time: time.min(SHELL_TIME_MOST), ..self }
     }
 }
 
@@ -44,7 +50,7 @@ pub struct ShellArguments {
     /// The command line, for bash. Needed unless you look after a job.
     #[serde(default)]
     command: Option<String>,
-    /// How long the command may run (default 120, at most 3600; a background job has no time-out unless you give one), or how
+    /// How long the command may run (at most 3600; a background job has no time-out unless you give one), or how
     /// long `wait` may wait.
     #[serde(default)]
     #[schemars(range(min = 1))]
@@ -88,7 +94,7 @@ impl Tool for Shell {
              and `action` wait, kill or list. Jobs end with the conversation.\n\
              Of long output the first and the last {} KiB are shown; send it to a file to read all of it. Read, search and edit files \
              with the tools made for that, not with this one.",
-            SHELL_TIME.as_secs(),
+            self.time.as_secs(),
             SHELL_BYTES / 2 / 1024,
         )
     }
@@ -123,7 +129,7 @@ impl Tool for Shell {
                 let job = self.jobs.find(&name)?;
                 match action {
                     Some(JobAction::Wait) => {
-                        let time = time.unwrap_or(SHELL_TIME).min(SHELL_TIME_MOST);
+                        let time = time.unwrap_or(self.time).min(SHELL_TIME_MOST);
                         let ended = until_cancelled(context, tokio::time::timeout(time, job.wait())).await?;
                         let waited = ended.is_err().then_some(time);
                         Ok(report(&job, waited))
@@ -182,7 +188,7 @@ impl Shell {
     ) -> Result<Output, ToolError> {
         let (spec, note) = self.spec(command);
         let mut notes: Vec<String> = note.into_iter().map(str::to_owned).collect();
-        let asked = time.unwrap_or(SHELL_TIME);
+        let asked = time.unwrap_or(self.time);
         let time = asked.min(SHELL_TIME_MOST);
         let bounds = RunBounds { time: Some(time), capture_bytes: SHELL_BYTES };
         let live = Mutex::new((Live::default(), 0_u64));

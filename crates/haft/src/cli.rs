@@ -44,9 +44,9 @@ pub(crate) struct Place {
     /// The directory to work in.
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// What the conversation may do: `plan` looks and changes nothing.
-    #[arg(long, default_value = "agent", value_name = "agent|plan")]
-    pub(crate) mode: Mode,
+    /// What the conversation may do: `agent` (the default) everything, under the guardrails; `plan` looks and changes nothing.
+    #[arg(long, value_name = "agent|plan")]
+    pub(crate) mode: Option<Mode>,
     /// What happens to calls that need permission: `all` allows every one, `none` asks the attached person and refuses where there is none.
     #[arg(long, default_value = "none")]
     pub(crate) approve: ApproveFlag,

@@ -1,10 +1,13 @@
 //! From the command line to a conversation.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context, bail};
 use haft_agent::{
-    Conversation, Host, Setup,
+    Conversation, Host, Mode, Setup,
     config::{Config, Overrides},
 };
 use haft_model::{Model, Recorder, Shared};
@@ -30,30 +33,67 @@ pub(crate) fn load_config(
     Ok(Config::load(environment, &environment.directory().join(directory), overrides)?)
 }
 
-/// Opens the host and starts a conversation as `place` says, or goes on with the one that `which` names.
-pub(crate) async fn open(
-    environment: &Environment,
-    place: &Place,
-    which: Option<&Which>,
-) -> anyhow::Result<(Host, Conversation)> {
-    let host = Host::open(environment.clone()).await?;
-    let earlier = match which {
-        Some(which) => find(&host, place, which).await?,
-        None => None,
-    };
-    let directory =
-        earlier.as_ref().map_or_else(|| place.dir.clone(), |record| record.directory.clone().into());
-    let setup = Setup {
-        space: place.space.clone(),
-        mode: place.mode,
-        approve: place.approve.into(),
-        config: load_config(environment, &directory, &place.models)?,
-    };
-    let conversation = match earlier {
-        Some(record) => host.resume(&record.id, setup).await?,
-        None => host.start(&directory, setup).await?,
-    };
-    Ok((host, conversation))
+/// Everything that a conversation needs, before there is one.
+pub(crate) struct Opening {
+    host: Host,
+    earlier: Option<ConversationRecord>,
+    directory: PathBuf,
+    setup: Setup,
+    /// The mode that the command line asked for.
+    mode: Option<Mode>,
+}
+
+impl Opening {
+    /// Finds the conversation that `which` names and reads the settings that count where it works.
+    pub(crate) async fn prepare(
+        environment: &Environment,
+        place: &Place,
+        which: Option<&Which>,
+    ) -> anyhow::Result<Self> {
+        let earlier = match which {
+            Some(which) => find(&Host::open(environment.clone()).await?, place, which).await?,
+            None => None,
+        };
+        let directory =
+            earlier.as_ref().map_or_else(|| place.dir.clone(), |record| record.directory.clone().into());
+        let config = load_config(environment, &directory, &place.models)?;
+        let host = Host::open(environment.with_secrets(config.secret_variables())).await?;
+        let setup = Setup {
+            space: place.space.clone(),
+            mode: place.mode.unwrap_or_default(),
+            approve: place.approve.into(),
+            config,
+        };
+        Ok(Opening { host, earlier, directory, setup, mode: place.mode })
+    }
+
+    /// The settings.
+    pub(crate) fn config(&self) -> &Config {
+        &self.setup.config
+    }
+
+    /// Starts the conversation, or goes on with the earlier one; then its mode stays as it was unless the command line says otherwise.
+    pub(crate) async fn conversation(self) -> anyhow::Result<(Host, Conversation)> {
+        let Opening { host, earlier, directory, setup, mode } = self;
+        let conversation = match earlier {
+            Some(record) => {
+                let conversation = host.resume(&record.id, setup).await?;
+                if let Some(mode) = mode
+                    && mode != conversation.mode()
+                {
+                    conversation.set_mode(mode).await?;
+                }
+                conversation
+            }
+            None => host.start(&directory, setup).await?,
+        };
+        Ok((host, conversation))
+    }
+}
+
+/// Starts a conversation as `place` says.
+pub(crate) async fn open(environment: &Environment, place: &Place) -> anyhow::Result<(Host, Conversation)> {
+    Opening::prepare(environment, place, None).await?.conversation().await
 }
 
 async fn find(host: &Host, place: &Place, which: &Which) -> anyhow::Result<Option<ConversationRecord>> {

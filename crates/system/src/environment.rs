@@ -13,11 +13,13 @@ pub struct Environment {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     variables: BTreeMap<OsString, OsString>,
     directory: PathBuf,
     program: PathBuf,
+    /// Further variables that are not passed on.
+    secrets: Vec<OsString>,
 }
 
 /// Variables that hold secrets of Haft's own and are not passed on to any process it starts.
@@ -52,14 +54,21 @@ impl Environment {
     }
 
     fn assemble(variables: BTreeMap<OsString, OsString>, directory: PathBuf, program: PathBuf) -> Self {
-        Environment { inner: Arc::new(Inner { variables, directory, program }) }
+        Environment { inner: Arc::new(Inner { variables, directory, program, secrets: Vec::new() }) }
     }
 
     /// The same with one variable set.
     pub fn with(&self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        let mut variables = self.inner.variables.clone();
-        variables.insert(name.into(), value.into());
-        Self::assemble(variables, self.inner.directory.clone(), self.inner.program.clone())
+        let mut inner = (*self.inner).clone();
+        inner.variables.insert(name.into(), value.into());
+        Environment { inner: Arc::new(inner) }
+    }
+
+    /// The same with further variables that are not passed on to processes: those that settings name as holding a key.
+    pub fn with_secrets(&self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        let mut inner = (*self.inner).clone();
+        inner.secrets.extend(names.into_iter().map(Into::into));
+        Environment { inner: Arc::new(inner) }
     }
 
     /// A variable, if it is set, not empty and UTF-8.
@@ -132,10 +141,26 @@ impl Environment {
             .variables
             .iter()
             .filter(|(name, _)| !SECRETS.iter().any(|secret| name.as_os_str() == OsStr::new(secret)))
+            .filter(|(name, _)| !self.inner.secrets.contains(name))
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 }
 
 fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_passed_on() {
+        let environment = Environment::of([("ANTHROPIC_API_KEY", "a"), ("MY_KEY", "b"), ("PATH", "/bin")], "/")
+            .with_secrets(["MY_KEY"])
+            .with("EDITOR", "ed");
+        let names: Vec<&OsStr> = environment.for_children().map(|(name, _)| name).collect();
+        assert_eq!(names, ["EDITOR", "PATH"]);
+        assert_eq!(environment.get("MY_KEY"), Some("b"), "Haft itself sees them");
+    }
 }

@@ -13,7 +13,7 @@ use super::run::{ensure_title, picture};
 use crate::{
     cli,
     output::{err, out, out_piece},
-    session,
+    session::{self, Opening},
     terminal::{
         Input, Line, Markdown, answer_cards, call_line, coloured_diff, colours, outcome_line, plain,
         spent_line,
@@ -37,9 +37,9 @@ pub(crate) async fn chat(environment: Environment, arguments: cli::Chat) -> anyh
             "`haft chat` is a conversation at a terminal; for a single task use `haft run TASK`, for programs `haft console`"
         );
     }
-    let config = session::load_config(&environment, &arguments.place.dir, &arguments.place.models)?;
-    let model = session::open_model(&config, arguments.record.as_deref())?;
-    let (host, conversation) = session::open(&environment, &arguments.place, Some(&arguments.which)).await?;
+    let opening = Opening::prepare(&environment, &arguments.place, Some(&arguments.which)).await?;
+    let model = session::open_model(opening.config(), arguments.record.as_deref())?;
+    let (host, conversation) = opening.conversation().await?;
     let mut chat = Chat {
         conversation: Arc::new(conversation),
         input: Input::start(environment.state_dir().map(|state| state.join("chat_history")))?,

@@ -36,7 +36,7 @@ const QUEUE: usize = 64;
 /// Runs the console to the end of its input.
 pub(crate) async fn console(environment: Environment, arguments: cli::Console) -> anyhow::Result<ExitCode> {
     let cancel = session::until_signal()?;
-    let (host, conversation) = session::open(&environment, &arguments.place, None).await?;
+    let (host, conversation) = session::open(&environment, &arguments.place).await?;
     let conversation = Arc::new(conversation);
     let person = arguments.person.then(|| conversation.cards().attach());
     let served = serve(&conversation, person, &cancel).await;

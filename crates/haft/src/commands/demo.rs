@@ -44,7 +44,7 @@ pub(crate) async fn demo(environment: Environment, arguments: cli::Demo) -> anyh
     let run = cli::Run {
         place: cli::Place {
             dir: project.clone(),
-            mode: haft_agent::Mode::Agent,
+            mode: None,
             approve: ApproveFlag::All,
             space: "demo".into(),
             models: cli::Models {

@@ -13,7 +13,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use crate::{
     cli,
     output::{code_of, err, out, out_piece},
-    session,
+    session::{self, Opening},
     terminal::{call_line, outcome_line, spent_line},
 };
 
@@ -24,10 +24,10 @@ pub(crate) async fn run(environment: Environment, arguments: cli::Run) -> anyhow
     for path in &arguments.image {
         input.push(picture(&environment.directory().join(path))?);
     }
-    let config = session::load_config(&environment, &arguments.place.dir, &arguments.place.models)?;
+    let opening = Opening::prepare(&environment, &arguments.place, Some(&arguments.which)).await?;
     // Before anything is written: a run without a model is a mistake of the command line, not a conversation.
-    let model = session::open_model(&config, arguments.record.as_deref())?;
-    let (host, conversation) = session::open(&environment, &arguments.place, Some(&arguments.which)).await?;
+    let model = session::open_model(opening.config(), arguments.record.as_deref())?;
+    let (host, conversation) = opening.conversation().await?;
     let conversation = Arc::new(conversation);
     if let Some(UserPart::Text { text }) = input.first() {
         ensure_title(&conversation, text).await?;

@@ -33,7 +33,7 @@ pub(crate) async fn tool(environment: Environment, arguments: cli::Tool) -> anyh
         format!("the arguments are not JSON. They are written as one object: haft tool {} '{{\"field\": \"value\"}}'", arguments.name)
     })?;
     let cancel = session::until_signal()?;
-    let (host, conversation) = session::open(&environment, &arguments.place, None).await?;
+    let (host, conversation) = session::open(&environment, &arguments.place).await?;
     let conversation = Arc::new(conversation);
     // Whoever types a call can also be asked whether it may be made.
     let person = if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {

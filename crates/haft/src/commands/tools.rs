@@ -8,7 +8,7 @@ use crate::{cli, output::out, session};
 
 /// Lists the tools of the surface, or explains all of them.
 pub(crate) async fn tools(environment: Environment, arguments: cli::Tools) -> anyhow::Result<ExitCode> {
-    let (host, conversation) = session::open(&environment, &arguments.place, None).await?;
+    let (host, conversation) = session::open(&environment, &arguments.place).await?;
     let (explained, tools) = (conversation.explain(), conversation.tools());
     conversation.close().await?;
     host.shutdown().await;
