@@ -99,3 +99,17 @@ pub(crate) const SHOWN_MESSAGE_CHARS: usize = 1000;
 pub(crate) const MOVED_FILES: usize = 2000;
 /// Characters of a new name; longer ones are a mistake.
 pub(crate) const NAME_CHARS: usize = 255;
+/// Problems in the `structured` part of an answer; programs take more than a model does.
+pub(crate) const STRUCTURED_DIAGNOSTICS: usize = 500;
+/// How long a project's checker may run: a first `cargo check` of a large workspace takes minutes.
+pub(crate) const CHECKER_TIME: Duration = Duration::from_mins(5);
+/// Bytes of a checker's output that are kept; its JSON has to be whole.
+pub(crate) const CHECKER_OUTPUT: usize = 32 << 20;
+/// Checkers that run side by side; each of them uses every core by itself.
+pub(crate) const CHECKER_AT_ONCE: usize = 2;
+/// Last lines of a failed checker's output that are shown.
+pub(crate) const CHECKER_TAIL_LINES: usize = 8;
+/// Roots of one language that are checked.
+pub(crate) const CHECKED_ROOTS: usize = 20;
+/// Translation units of a compilation database that are checked; a build checks them all and does it better.
+pub(crate) const CHECKED_UNITS: usize = 60;

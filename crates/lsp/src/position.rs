@@ -117,7 +117,8 @@ impl Lines {
                 let mut left = wanted;
                 line.char_indices()
                     .find_map(|(at, character)| {
-                        let width = if encoding == PositionEncoding::Utf16 { character.len_utf16() } else { 1 };
+                        let width =
+                            if encoding == PositionEncoding::Utf16 { character.len_utf16() } else { 1 };
                         if left < width {
                             return Some(at);
                         }

@@ -1,0 +1,15 @@
+//! The known servers, as data ([`Table`]), where they belong ([`roots`]) and where their programs are ([`resolve`]).
+
+mod defaults;
+mod install;
+mod resolve;
+mod roots;
+mod table;
+
+pub use install::{Install, InstallStep};
+pub use resolve::{Found, NotFound, Resolver};
+pub use roots::{RootFound, find_root, scan};
+pub use table::{Group, Hoist, Readiness, Role, ServerOverride, ServerSpec, Settle, Table, TableError};
+
+pub(crate) use defaults::{initialization_options, settings};
+pub(crate) use roots::is_foreign;

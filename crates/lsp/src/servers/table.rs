@@ -1,0 +1,349 @@
+//! The table of known servers: `table.toml`, with what `haft.toml` says laid over it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Install;
+
+/// What a server is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Knows the language: navigation, rename, diagnostics.
+    #[default]
+    Language,
+    /// Adds diagnostics and fixes beside a language server; never asked for navigation.
+    Linter,
+}
+
+/// Servers for the same language of which one is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Group {
+    /// Type checkers for Python.
+    Python,
+    /// Servers for TypeScript and JavaScript.
+    Typescript,
+    /// Servers for Ruby.
+    Ruby,
+}
+
+/// How the nearest root is exchanged for one further up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Hoist {
+    /// The nearest root it is.
+    #[default]
+    None,
+    /// To the Cargo workspace that the package is a member of.
+    Cargo,
+    /// To the `go.work` that uses the module.
+    Go,
+    /// To the topmost directory in an unbroken row upwards that has one of the markers: builds of several modules.
+    Topmost,
+}
+
+/// How one knows that a server has loaded its project.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Readiness {
+    /// It may report progress: wait for what has begun to end.
+    #[default]
+    Progress,
+    /// It says so with `experimental/serverStatus` (rust-analyzer).
+    ServerStatus,
+    /// It reports nothing and answers when it can.
+    None,
+}
+
+/// How one knows that diagnostics of a version are complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Settle {
+    /// By what it does: a pull answers, a push with a version counts for that version, one without is given time to settle.
+    #[default]
+    Generic,
+    /// As generic, and the end of the progress `rust-analyzer/flycheck/N` ends the wait for what `cargo check` finds.
+    Flycheck,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub struct ServerSpec {
+    /// Its name, unique in the table.
+    #[serde(skip)]
+    pub id: String,
+    /// What it is for.
+    #[serde(default)]
+    pub role: Role,
+    /// The servers that it is an alternative to.
+    #[serde(default)]
+    pub group: Option<Group>,
+    /// Language ids by extension (`rs`) or, where the name decides, by whole file name (`Dockerfile`).
+    pub languages: BTreeMap<String, String>,
+    /// Names of files or directories that mark a root; `*.ext` stands for any file with that extension.
+    pub markers: Vec<String>,
+    /// How the nearest root is exchanged for one further up.
+    #[serde(default)]
+    pub hoist: Hoist,
+    /// Programs with their arguments, tried in this order. A name is looked for in the project before PATH.
+    pub commands: Vec<Vec<String>>,
+    /// Variables that it gets.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Its answer to `workspace/configuration`, by section. Never `null`: that has been seen to switch diagnostics off.
+    #[serde(default)]
+    pub settings: Value,
+    /// Its `initializationOptions`.
+    #[serde(default)]
+    pub initialization_options: Value,
+    /// How one knows that it has loaded its project.
+    #[serde(default)]
+    pub readiness: Readiness,
+    /// How one knows that its diagnostics are complete.
+    #[serde(default)]
+    pub settle: Settle,
+    /// Ask the program for its version before it is taken: there are stand-ins that exist but do not run.
+    #[serde(default)]
+    pub probe: bool,
+    /// It has to be the project's own TypeScript, and that has to be 7 or later.
+    #[serde(default)]
+    pub needs_typescript_7: bool,
+    /// Files that say that the project has chosen this one of its group.
+    #[serde(default)]
+    pub chosen_by: Vec<String>,
+    /// A table in `pyproject.toml` under `tool` that says so.
+    #[serde(default)]
+    pub chosen_by_pyproject: Option<String>,
+    /// Other open files are re-synced when a file changes that they may include, because it does not look by itself.
+    #[serde(default)]
+    pub resync_dependants: bool,
+    /// How it can be had.
+    #[serde(default)]
+    pub install: Install,
+    /// Not to be used. Only config says so.
+    #[serde(default)]
+    pub disabled: bool,
+}
+
+/// What config says about one server: changes to a known one, or a new one. Absent fields leave what is there.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub struct ServerOverride {
+    /// The program with its arguments, in place of all known ones.
+    pub command: Option<Vec<String>>,
+    /// Language ids by extension or file name; added to the known ones.
+    pub languages: Option<BTreeMap<String, String>>,
+    /// Root markers, in place of the known ones.
+    pub markers: Option<Vec<String>>,
+    /// Variables; added.
+    pub env: Option<BTreeMap<String, String>>,
+    /// Settings; laid over the known ones.
+    pub settings: Option<Value>,
+    /// `initializationOptions`; laid over the known ones.
+    pub initialization_options: Option<Value>,
+    /// What it is for.
+    pub role: Option<Role>,
+    /// Switches it off.
+    pub disabled: Option<bool>,
+    /// Takes it before the others of its group.
+    pub preferred: Option<bool>,
+}
+
+/// Why config cannot be laid over the table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// The shipped table does not parse: a bug, kept from happening by a test.
+    #[error("the table of language servers is broken: {0}")]
+    Shipped(String),
+    /// A new server lacks something.
+    #[error("[lsp.servers.{id}] is a new server and needs `{field}`")]
+    Incomplete {
+        /// Its name.
+        id: String,
+        /// What it lacks.
+        field: &'static str,
+    },
+    /// A command without a program.
+    #[error("[lsp.servers.{id}] has an empty `command`")]
+    EmptyCommand {
+        /// Its name.
+        id: String,
+    },
+}
+
+/// The servers that can be used here, in the order in which alternatives are tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    servers: Vec<Arc<ServerSpec>>,
+    preferred: BTreeSet<String>,
+}
+
+const SHIPPED: &str = include_str!("table.toml");
+
+impl Table {
+    /// The table as it is shipped.
+    pub fn shipped() -> Result<Self, TableError> {
+        let parsed: toml::Table =
+            toml::from_str(SHIPPED).map_err(|error| TableError::Shipped(error.to_string()))?;
+        let order = order_of(SHIPPED);
+        let mut servers = Vec::new();
+        for (id, entry) in parsed {
+            let mut spec: ServerSpec = entry
+                .try_into()
+                .map_err(|error: toml::de::Error| TableError::Shipped(format!("[{id}] {error}")))?;
+            spec.id = id;
+            servers.push(Arc::new(spec));
+        }
+        // toml's tables are sorted by name; the file's order is the order of preference.
+        servers.sort_by_key(|spec| order.iter().position(|id| *id == spec.id));
+        Ok(Table { servers, preferred: BTreeSet::new() })
+    }
+
+    /// Lays what config says over the table.
+    pub fn with(mut self, overrides: &BTreeMap<String, ServerOverride>) -> Result<Self, TableError> {
+        for (id, change) in overrides {
+            if change.command.as_ref().is_some_and(|command| command.first().is_none_or(String::is_empty)) {
+                return Err(TableError::EmptyCommand { id: id.clone() });
+            }
+            let known = self.servers.iter().position(|spec| spec.id == *id);
+            let base = match known {
+                Some(at) => ServerSpec::clone(&self.servers[at]),
+                None => blank(id, change)?,
+            };
+            let spec = Arc::new(base.changed(change));
+            match known {
+                Some(at) => self.servers[at] = spec,
+                None => self.servers.push(spec),
+            }
+            if change.preferred == Some(true) {
+                self.preferred.insert(id.clone());
+            }
+        }
+        let preferred = &self.preferred;
+        self.servers.sort_by_key(|spec| !preferred.contains(&spec.id));
+        Ok(self)
+    }
+
+    /// All of them, the disabled ones included.
+    pub fn servers(&self) -> &[Arc<ServerSpec>] {
+        &self.servers
+    }
+
+    /// One by its name.
+    pub fn get(&self, id: &str) -> Option<&Arc<ServerSpec>> {
+        self.servers.iter().find(|spec| spec.id == id)
+    }
+
+    /// Whether config wants it before the others of its group.
+    pub fn is_preferred(&self, id: &str) -> bool {
+        self.preferred.contains(id)
+    }
+
+    /// Those that know a file of this name.
+    pub fn for_file<'a>(&'a self, file: &'a Path) -> impl Iterator<Item = &'a Arc<ServerSpec>> {
+        self.servers.iter().filter(move |spec| spec.language_of(file).is_some())
+    }
+}
+
+impl ServerSpec {
+    /// The language id of a file, by its whole name or its extension; `None` if the server has nothing to do with it.
+    pub fn language_of(&self, file: &Path) -> Option<&str> {
+        let name = file.file_name()?.to_str()?;
+        let by_name = self.languages.get(name);
+        by_name
+            .or_else(|| {
+                // The longest extension first: `a.blade.php` before `.php`.
+                let dots = name.match_indices('.').map(|(at, _)| &name[at + 1..]);
+                dots.filter_map(|extension| {
+                    self.languages.get(extension).or_else(|| self.languages.get(&extension.to_lowercase()))
+                })
+                .next()
+            })
+            .map(String::as_str)
+    }
+
+    fn changed(mut self, change: &ServerOverride) -> Self {
+        if let Some(command) = &change.command {
+            self.commands = vec![command.clone()];
+            self.needs_typescript_7 = false;
+        }
+        if let Some(languages) = &change.languages {
+            self.languages.extend(languages.clone());
+        }
+        if let Some(markers) = &change.markers {
+            self.markers = markers.clone();
+        }
+        if let Some(env) = &change.env {
+            self.env.extend(env.clone());
+        }
+        if let Some(settings) = &change.settings {
+            merge(&mut self.settings, settings);
+        }
+        if let Some(options) = &change.initialization_options {
+            merge(&mut self.initialization_options, options);
+        }
+        if let Some(role) = change.role {
+            self.role = role;
+        }
+        if let Some(disabled) = change.disabled {
+            self.disabled = disabled;
+        }
+        self
+    }
+}
+
+fn blank(id: &str, change: &ServerOverride) -> Result<ServerSpec, TableError> {
+    let lacks = |field| TableError::Incomplete { id: id.to_owned(), field };
+    let command = change.command.clone().ok_or_else(|| lacks("command"))?;
+    let languages = change.languages.clone().ok_or_else(|| lacks("languages"))?;
+    let markers = change.markers.clone().ok_or_else(|| lacks("markers"))?;
+    Ok(ServerSpec {
+        id: id.to_owned(),
+        role: Role::default(),
+        group: None,
+        languages,
+        markers,
+        hoist: Hoist::None,
+        commands: vec![command],
+        env: BTreeMap::new(),
+        settings: Value::Null,
+        initialization_options: Value::Null,
+        readiness: Readiness::default(),
+        settle: Settle::default(),
+        probe: false,
+        needs_typescript_7: false,
+        chosen_by: Vec::new(),
+        chosen_by_pyproject: None,
+        resync_dependants: false,
+        install: Install::default(),
+        disabled: false,
+    })
+}
+
+/// Lays `over` over `under`: objects are merged field by field, everything else is replaced.
+pub(super) fn merge(under: &mut Value, over: &Value) {
+    match (under, over) {
+        (Value::Object(under), Value::Object(over)) => {
+            for (name, value) in over {
+                merge(under.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (under, over) => *under = over.clone(),
+    }
+}
+
+/// The names of the servers in the order of the file.
+fn order_of(text: &str) -> Vec<&str> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'))
+        .filter(|name| !name.contains('.'))
+        .collect()
+}

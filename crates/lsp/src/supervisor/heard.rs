@@ -1,0 +1,363 @@
+//! What a server has said of its own accord: registrations, diagnostics, progress. One lock, one counter that tells waiters to look again.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::{
+    client::Inbound,
+    limits::{PROGRESS_TOKENS, PUBLISHED_FILES, REGISTRATIONS},
+    uri,
+};
+
+/// The last diagnostics that a server pushed for a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// The document version that the server says they are for; many servers do not say.
+    pub version: Option<i64>,
+    /// As the server sent them.
+    pub diagnostics: Arc<[Value]>,
+    /// Counts everything that the server has said: of two publications the one with the higher number came later. Compare with
+    /// [`super::Server::serial`] taken before a change.
+    pub serial: u64,
+}
+
+/// Work that a server reports on, by its token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// What it says it does: the title with the last message.
+    pub title: String,
+    /// How often it has begun.
+    pub begun: u64,
+    /// How often it has ended.
+    pub ended: u64,
+    /// The serial of the last begin.
+    pub begun_at: u64,
+    /// The serial of the last end.
+    pub ended_at: u64,
+}
+
+impl Work {
+    /// Whether it is going on.
+    pub fn is_active(&self) -> bool {
+        self.begun > self.ended
+    }
+}
+
+/// A capability that a server has registered while running.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Registration {
+    pub(super) id: String,
+    pub(super) method: String,
+    pub(super) options: Value,
+}
+
+/// See the module.
+pub(super) struct Heard {
+    root: PathBuf,
+    settings: Value,
+    state: Mutex<State>,
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) serial: u64,
+    pub(super) capabilities: Value,
+    pub(super) registrations: Vec<Registration>,
+    pub(super) published: HashMap<PathBuf, Published>,
+    pub(super) work: BTreeMap<String, Work>,
+    /// From `experimental/serverStatus`; `None` until it has come.
+    pub(super) quiescent: Option<bool>,
+    pub(super) health: Option<String>,
+    /// How often the server asked that pulled diagnostics be pulled again.
+    pub(super) refreshes: u64,
+    pub(super) closed: Option<String>,
+}
+
+impl Heard {
+    pub(super) fn new(root: PathBuf, settings: Value) -> Self {
+        Heard { root, settings, state: Mutex::default(), changed: watch::Sender::new(0) }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fires whenever there is something new.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Notes something and wakes the waiters.
+    pub(super) fn note(&self, change: impl FnOnce(&mut State)) {
+        let serial = {
+            let mut state = self.state();
+            state.serial += 1;
+            change(&mut state);
+            state.serial
+        };
+        self.changed.send_replace(serial);
+    }
+
+    /// The one name of a file: servers answer with links resolved or not.
+    pub(super) fn name_of(&self, uri: &str) -> Option<PathBuf> {
+        let path = uri::to_path(uri)?;
+        if path.starts_with(&self.root) {
+            return Some(path);
+        }
+        Some(path.canonicalize().unwrap_or(path))
+    }
+
+    fn publish(&self, params: &Value) {
+        let Some(path) = params.get("uri").and_then(Value::as_str).and_then(|uri| self.name_of(uri)) else {
+            return;
+        };
+        let list = params.get("diagnostics").and_then(Value::as_array).cloned().unwrap_or_default();
+        let version = params.get("version").and_then(Value::as_i64);
+        self.note(|state| {
+            let full = state.published.len() >= PUBLISHED_FILES && !state.published.contains_key(&path);
+            if full {
+                // The oldest ones that say nothing go first, then the oldest.
+                let oldest =
+                    state.published.iter().min_by_key(|(_, one)| (!one.diagnostics.is_empty(), one.serial));
+                if let Some(oldest) = oldest.map(|(path, _)| path.clone()) {
+                    state.published.remove(&oldest);
+                }
+            }
+            let serial = state.serial;
+            state.published.insert(path, Published { version, diagnostics: list.into(), serial });
+        });
+    }
+
+    fn progress(&self, params: &Value) {
+        let token = match params.get("token") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => return,
+        };
+        let Some(value) = params.get("value") else { return };
+        let words = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+        let kind = words("kind");
+        if !matches!(kind, "begin" | "report" | "end") {
+            return;
+        }
+        self.note(|state| {
+            if state.work.len() >= PROGRESS_TOKENS && !state.work.contains_key(&token) {
+                let done = state
+                    .work
+                    .iter()
+                    .filter(|(_, work)| !work.is_active())
+                    .min_by_key(|(_, work)| work.ended_at);
+                match done.map(|(token, _)| token.clone()) {
+                    Some(done) => drop(state.work.remove(&done)),
+                    None => return,
+                }
+            }
+            let serial = state.serial;
+            let work = state.work.entry(token).or_default();
+            match kind {
+                "begin" => {
+                    work.title = words("title").to_owned();
+                    work.begun += 1;
+                    work.begun_at = serial;
+                }
+                "end" => {
+                    work.ended = work.begun;
+                    work.ended_at = serial;
+                }
+                _ => {}
+            }
+        });
+    }
+
+    fn register(&self, params: &Value) {
+        let list = params.get("registrations").and_then(Value::as_array).cloned().unwrap_or_default();
+        self.note(|state| {
+            for entry in list {
+                let text = |field: &str| entry.get(field).and_then(Value::as_str).map(str::to_owned);
+                let (Some(id), Some(method)) = (text("id"), text("method")) else { continue };
+                state.registrations.retain(|known| known.id != id);
+                if state.registrations.len() < REGISTRATIONS {
+                    let options = entry.get("registerOptions").cloned().unwrap_or(Value::Null);
+                    state.registrations.push(Registration { id, method, options });
+                }
+            }
+        });
+    }
+
+    fn unregister(&self, params: &Value) {
+        // The protocol's own field has a spelling mistake in it; both spellings are seen.
+        let list = params.get("unregisterations").or_else(|| params.get("unregistrations"));
+        let ids: Vec<&str> = list
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.get("id").and_then(Value::as_str))
+            .collect();
+        self.note(|state| state.registrations.retain(|known| !ids.contains(&known.id.as_str())));
+    }
+
+    /// The answer to `workspace/configuration`: what the settings say, and an empty object where they say nothing. `null` has been seen to
+    /// switch a server's diagnostics off without a word.
+    fn configuration(&self, params: &Value) -> Value {
+        let items = params.get("items").and_then(Value::as_array);
+        let answers = items.into_iter().flatten().map(|item| {
+            let section = item.get("section").and_then(Value::as_str).unwrap_or_default();
+            section_of(&self.settings, section)
+        });
+        Value::Array(answers.collect())
+    }
+}
+
+/// One section of the settings: `""` is all of them, `a` and `a.b` are looked up.
+fn section_of(settings: &Value, section: &str) -> Value {
+    if section.is_empty() {
+        return if settings.is_null() { json!({}) } else { settings.clone() };
+    }
+    if let Some(found) = settings.get(section) {
+        return found.clone();
+    }
+    let mut found = Some(settings);
+    for part in section.split('.') {
+        found = found.and_then(|found| found.get(part));
+    }
+    found.cloned().unwrap_or_else(|| json!({}))
+}
+
+impl Inbound for Heard {
+    fn notification(&self, method: &str, params: Value) {
+        match method {
+            "textDocument/publishDiagnostics" => self.publish(&params),
+            "$/progress" => self.progress(&params),
+            "experimental/serverStatus" => self.note(|state| {
+                state.quiescent = params.get("quiescent").and_then(Value::as_bool);
+                let health = params.get("health").and_then(Value::as_str).filter(|health| *health != "ok");
+                let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+                state.health = health
+                    .map(|health| format!("{health}: {message}").trim_end_matches([':', ' ']).to_owned());
+            }),
+            "window/logMessage" | "window/showMessage" | "$/logTrace" => {
+                tracing::debug!(root = %self.root.display(), %params, "a language server says");
+            }
+            _ => {}
+        }
+    }
+
+    fn request(&self, method: &str, params: Value) -> Result<Value, (i64, String)> {
+        match method {
+            "workspace/configuration" => Ok(self.configuration(&params)),
+            "client/registerCapability" => {
+                self.register(&params);
+                Ok(Value::Null)
+            }
+            "client/unregisterCapability" => {
+                self.unregister(&params);
+                Ok(Value::Null)
+            }
+            "workspace/diagnostic/refresh" => {
+                self.note(|state| state.refreshes += 1);
+                Ok(Value::Null)
+            }
+            // Edits are applied by the change set and by nothing else: `lsp` is a tool of the read tier.
+            "workspace/applyEdit" => Ok(
+                json!({ "applied": false, "failureReason": "edits are only taken as answers to requests" }),
+            ),
+            "window/workDoneProgress/create" | "window/showMessageRequest" => Ok(Value::Null),
+            "window/showDocument" => Ok(json!({ "success": false })),
+            "workspace/workspaceFolders" => Ok(folders(&self.root)),
+            _ if method.starts_with("workspace/") && method.ends_with("/refresh") => Ok(Value::Null),
+            _ => Err((-32601, format!("{method} is not known here"))),
+        }
+    }
+
+    fn closed(&self, why: &str) {
+        self.note(|state| state.closed = Some(why.to_owned()));
+    }
+}
+
+/// The one workspace folder of a server.
+pub(super) fn folders(root: &Path) -> Value {
+    let name = root.file_name().map_or_else(|| "/".into(), |name| name.to_string_lossy().into_owned());
+    json!([{ "uri": uri::from_path(root), "name": name }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn heard(settings: Value) -> Heard {
+        Heard::new(PathBuf::from("/w"), settings)
+    }
+
+    #[test]
+    fn configuration_is_never_null() {
+        let heard = heard(json!({ "python": { "analysis": { "x": 1 } }, "js/ts": { "y": 2 } }));
+        let items =
+            ["python.analysis", "js/ts", "css", "a.b", ""].map(|section| json!({ "section": section }));
+        let answer = heard.request("workspace/configuration", json!({ "items": items }));
+        let all = json!({ "python": { "analysis": { "x": 1 } }, "js/ts": { "y": 2 } });
+        assert_eq!(answer, Ok(json!([{ "x": 1 }, { "y": 2 }, {}, {}, all])));
+    }
+
+    #[test]
+    fn no_edit_is_applied_and_unknown_requests_are_answered() {
+        let heard = heard(Value::Null);
+        let answer = heard.request("workspace/applyEdit", json!({ "edit": {} })).unwrap();
+        assert_eq!(answer.get("applied"), Some(&json!(false)));
+        assert_eq!(heard.request("x/y", Value::Null), Err((-32601, "x/y is not known here".into())));
+        assert_eq!(heard.request("workspace/codeLens/refresh", Value::Null), Ok(Value::Null));
+    }
+
+    #[test]
+    fn registrations_come_and_go() {
+        let heard = heard(Value::Null);
+        let one = json!({ "registrations": [{ "id": "1", "method": "textDocument/diagnostic", "registerOptions": { "identifier": "x" } }] });
+        heard.request("client/registerCapability", one).unwrap();
+        assert_eq!(heard.state().registrations.len(), 1);
+        heard
+            .request(
+                "client/unregisterCapability",
+                json!({ "unregisterations": [{ "id": "1", "method": "x" }] }),
+            )
+            .unwrap();
+        assert_eq!(heard.state().registrations, []);
+    }
+
+    #[test]
+    fn published_diagnostics_are_kept_under_the_decoded_path() {
+        let heard = heard(Value::Null);
+        heard.notification(
+            "textDocument/publishDiagnostics",
+            json!({ "uri": "file:///w/a%20[x]/é.rs", "version": 3, "diagnostics": [{ "message": "m" }] }),
+        );
+        let state = heard.state();
+        let found = state.published.get(Path::new("/w/a [x]/é.rs"));
+        let diagnostics = [json!({ "message": "m" })].into();
+        assert_eq!(found, Some(&Published { version: Some(3), diagnostics, serial: 1 }));
+    }
+
+    #[test]
+    fn progress_begins_and_ends_by_number_or_name() {
+        let heard = heard(Value::Null);
+        let step = |token: Value, kind: &str| {
+            heard.notification(
+                "$/progress",
+                json!({ "token": token, "value": { "kind": kind, "title": "Indexing" } }),
+            );
+        };
+        step(json!(7), "begin");
+        step(json!("a"), "begin");
+        step(json!("a"), "end");
+        let state = heard.state();
+        let active: Vec<(&str, bool)> =
+            state.work.iter().map(|(token, work)| (token.as_str(), work.is_active())).collect();
+        assert_eq!(active, [("7", true), ("a", false)]);
+    }
+}
