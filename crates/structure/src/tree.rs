@@ -24,11 +24,13 @@ const LOOSE: u8 = 1 << 3;
 const BLANK: u8 = 1 << 4;
 const LIST: u8 = 1 << 5;
 const HOLDER: u8 = 1 << 6;
+const NAME: u8 = 1 << 7;
 
 /// Nodes that whole statements, members or items stand in, by their names' endings.
 const HOLDERS: &[&str] = &[
     "block",
     "statements",
+    "statement_list",
     "declaration_list",
     "class_body",
     "interface_body",
@@ -99,6 +101,12 @@ impl Kinds {
                 {
                     flags |= BLANK;
                 }
+                if named
+                    && (name.contains("identifier")
+                        || matches!(name, "name" | "constant" | "word" | "property_name"))
+                {
+                    flags |= NAME;
+                }
                 let list = [
                     "list",
                     "block",
@@ -136,6 +144,11 @@ impl Kinds {
 
     pub(crate) fn is_loose(&self, kind: u16) -> bool {
         self.has(kind, LOOSE)
+    }
+
+    /// A leaf that is a name, whatever it names.
+    pub(crate) fn is_name(&self, kind: u16) -> bool {
+        self.has(kind, NAME)
     }
 
     /// A node that statements stand in.

@@ -147,7 +147,7 @@ pub fn by_id(id: &str) -> Option<&'static Language> {
         .iter()
         .copied()
         .find(|l| named(&l.id))
-        .or_else(|| all().iter().copied().find(|l| l.aliases.iter().any(|a| named(&a))))
+        .or_else(|| all().iter().copied().find(|l| l.aliases.iter().any(named)))
 }
 
 /// The language of a file: by its whole name, else by its ending, else by the interpreter in its first line.

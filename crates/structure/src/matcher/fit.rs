@@ -206,7 +206,7 @@ impl<'r, 't> Fit<'r, 't> {
                 {
                     return true;
                 }
-                self.stray(child) && self.list(elements, list, from + 1, then)
+                child.stray && self.list(elements, list, from + 1, then)
             }
             What::Inner { kind, children } => {
                 let Some(child) = child else { return false };
@@ -219,7 +219,7 @@ impl<'r, 't> Fit<'r, 't> {
                     }
                     self.arena.truncate(length);
                 }
-                self.stray(child) && self.list(elements, list, from + 1, then)
+                child.stray && self.list(elements, list, from + 1, then)
             }
         }
     }
@@ -258,10 +258,6 @@ impl<'r, 't> Fit<'r, 't> {
         let separator = self.child(at).is_some_and(|c| c.is_separator(self.source));
         let before = at.checked_sub(1).filter(|b| *b >= list.start).and_then(|b| self.child(b));
         separator && before.is_some_and(|b| !b.is_separator(self.source) && !b.is_opening(self.source))
-    }
-
-    fn stray(&self, child: Child) -> bool {
-        child.stray
     }
 
     #[expect(

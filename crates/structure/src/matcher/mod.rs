@@ -76,6 +76,16 @@ fn visit<'t>(
     };
     let may = match &root.what {
         What::Inner { kind, .. } => *kind == node.kind_id(),
+        // A name alone is searched wherever it is a name: as a variable, a field, a type.
+        What::Token(token) if reading.kinds.is_name(token.kind) => {
+            let text = source.get(node.byte_range()).unwrap_or_default();
+            if reading.kinds.is_name(node.kind_id()) && node.child_count() == 0 && *token.text == *text {
+                let range = node.byte_range();
+                let statement = statement(reading, shape, &range, around, None, source);
+                found.matches.push(Match { range, bindings: Vec::new(), statement });
+            }
+            return;
+        }
         What::Token(token) => token.kind == node.kind_id(),
         // Alone it is every node, which somebody may want.
         What::Any { .. } => {

@@ -48,6 +48,9 @@ pub(super) struct Built {
     pub(super) holders: Vec<u16>,
     /// The declaration-like kinds, for joining readings.
     pub(super) declaration: bool,
+    /// Keywords of the language that were taken for names (`if (a) {}` for an enum constant called `if`). It happens where
+    /// the keyword cannot stand; a reading without it is the better one.
+    pub(super) misnamed: usize,
     /// The fragment is one node, not a sequence of siblings.
     pub(super) single: bool,
     /// It is nothing but a variable.
@@ -59,7 +62,11 @@ impl Built {
     /// Whether it is one of these kinds, or nothing but such.
     pub(super) fn fits(&self, kinds: &[&str]) -> bool {
         let is_one = |kind: &String| kinds.contains(&kind.as_str());
-        if self.single { self.outermost.iter().any(is_one) } else { self.outermost.iter().all(is_one) }
+        if self.single {
+            self.outermost.iter().any(is_one)
+        } else {
+            !self.outermost.is_empty() && self.outermost.iter().all(is_one)
+        }
     }
 }
 
@@ -155,7 +162,8 @@ impl Scaffolded<'_> {
             node = only.node;
         };
 
-        let mut build = Build { scaffold: self, cursor, depth: 0, elements: 0, warnings: Vec::new() };
+        let mut build =
+            Build { scaffold: self, cursor, depth: 0, elements: 0, misnamed: 0, warnings: Vec::new() };
         let (roots, outermost) = if let Some(outer) = chain.first() {
             let inner = chain.last().unwrap_or(outer);
             let element = build.element(inner)?;
@@ -165,18 +173,27 @@ impl Scaffolded<'_> {
             if siblings.iter().any(|s| s.start < wanted.start || s.end > wanted.end) {
                 return Err(Misfit::NotWhole);
             }
-            let names = siblings.iter().map(|s| s.node.kind().to_owned()).collect();
+            let names = siblings.iter().filter(|s| s.named).map(|s| s.node.kind().to_owned()).collect();
             (build.elements(&siblings)?, names)
         };
         let roots = if rung.completes { without_terminator(roots)? } else { roots };
         if roots.iter().all(Element::is_run) {
             return Err(Misfit::OnlyRun);
         }
-        let warnings = std::mem::take(&mut build.warnings);
+        let (warnings, misnamed) = (std::mem::take(&mut build.warnings), build.misnamed);
         let holders = if rung.statement { self.holders(&wanted, &parents, root) } else { Vec::new() };
         let declaration = chain.iter().chain(&siblings).any(|c| c.named && is_declaration(c.node.kind()));
         let bare = matches!(roots.as_slice(), [Element { what: What::Any { .. }, .. }]);
-        Ok(Built { roots, outermost, holders, declaration, single: !chain.is_empty(), bare, warnings })
+        Ok(Built {
+            roots,
+            outermost,
+            holders,
+            declaration,
+            misnamed,
+            single: !chain.is_empty(),
+            bare,
+            warnings,
+        })
     }
 
     /// The node that a statement of this shape stands in, and the root, where statements stand as well.
@@ -184,7 +201,8 @@ impl Scaffolded<'_> {
         let mut top = fragment.clone();
         let mut holders = vec![root.kind_id()];
         for parent in parents.iter().rev() {
-            if tree::only_terminated(&top, &parent.byte_range(), self.source()) && parent.id() != root.id() {
+            let holds = self.kinds.is_holder(parent.kind_id()) || parent.id() == root.id();
+            if !holds && tree::only_terminated(&top, &parent.byte_range(), self.source()) {
                 top = parent.byte_range();
                 continue;
             }
@@ -220,6 +238,7 @@ struct Build<'s, 'p, 't> {
     cursor: TreeCursor<'t>,
     depth: usize,
     elements: usize,
+    misnamed: usize,
     warnings: Vec<String>,
 }
 
@@ -300,6 +319,9 @@ impl<'t> Build<'_, '_, 't> {
             if !self.warnings.contains(&warning) {
                 self.warnings.push(warning);
             }
+        }
+        if child.named && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') {
+            self.misnamed += usize::from(scaffold.grammar.id_for_node_kind(&text, false) != 0);
         }
         let any_case = scaffold.language.traits.keywords_any_case;
         let kind_name = scaffold.grammar.node_kind_for_id(child.kind).unwrap_or_default();

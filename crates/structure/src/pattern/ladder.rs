@@ -21,6 +21,13 @@ pub(super) fn climb(language: &'static Language, pattern: &str) -> Result<Compil
         return Err(PatternError::TooLarge);
     }
     let lexed = lex::lex(&pattern)?;
+    let mut rest = pattern.clone();
+    for hole in lexed.holes.iter().rev() {
+        rest.replace_range(hole.start..hole.end, "");
+    }
+    if rest.trim().is_empty() && lexed.holes.iter().all(|h| h.is_run) {
+        return Err(PatternError::OnlyRun);
+    }
     let grammar = (language.grammar)();
     let kinds = Arc::new(Kinds::of(language, &grammar));
     let mut parser = Parser::new();
@@ -37,14 +44,18 @@ pub(super) fn climb(language: &'static Language, pattern: &str) -> Result<Compil
         match climber.plain(rung) {
             Ok(built) => accepted.push((rung, built)),
             // What only one kind of node can be is worth some trouble before a looser context takes it for something else
-            // (`case $X: $$$B` for a bit field).
-            Err(_) if shapes_differ && !rung.only.is_empty() => {
-                accepted.extend(climber.shaped(rung).ok().map(|b| (rung, b)))
+            // (`case $X: $$$B` for a bit field); but not where already the first word does not fit.
+            Err(_) if shapes_differ && !rung.only.is_empty() && climber.came_into(rung) => {
+                match climber.shaped(rung) {
+                    Ok(built) => accepted.push((rung, built)),
+                    Err(_) => open.push(rung),
+                }
             }
             Err(_) => open.push(rung),
         }
     }
-    if shapes_differ {
+    // Where the plain reading is sound, the others would only be hints, and each costs dozens of parses.
+    if shapes_differ && accepted.iter().all(|(_, built)| built.misnamed > 0) {
         for rung in open {
             if let Ok(built) = climber.shaped(rung) {
                 accepted.push((rung, built));
@@ -54,6 +65,7 @@ pub(super) fn climb(language: &'static Language, pattern: &str) -> Result<Compil
     if accepted.is_empty() {
         return Err(climber.error());
     }
+    accepted.sort_by_key(|(_, built)| built.misnamed);
     let kinds = climber.ground.kinds;
     Ok(finish(language, lexed, kinds, accepted))
 }
@@ -154,6 +166,8 @@ struct Refusal {
     /// How much of the text the parser could not use; less is nearer.
     cost: usize,
     misfit: Option<Misfit>,
+    /// The rung takes only some kinds of node; a broader one's words are of more use.
+    narrow: bool,
 }
 
 /// What is the same on every rung.
@@ -205,14 +219,20 @@ impl Ground<'_> {
 
 impl Climber<'_> {
     /// With the language's first hole text in every variable's place.
-    fn plain(&mut self, rung: &'static Rung) -> Result<Built, usize> {
+    fn plain(&mut self, rung: &Rung) -> Result<Built, usize> {
         let choice = vec![0; self.ground.lexed.holes.len()];
         self.attempt(rung, &choice)
     }
 
+    /// Whether the parser made something of the fragment's beginning in this rung.
+    fn came_into(&self, rung: &Rung) -> bool {
+        let starts_with_hole = self.ground.lexed.holes.first().is_some_and(|h| h.start == 0);
+        starts_with_hole || self.refusals.last().is_some_and(|r| r.rung == rung.name && r.at > 0)
+    }
+
     /// With whichever hole texts the parser likes in this rung: one variable after the other is given the text that leaves the
     /// least error.
-    fn shaped(&mut self, rung: &'static Rung) -> Result<Built, usize> {
+    fn shaped(&mut self, rung: &Rung) -> Result<Built, usize> {
         let holes = self.ground.lexed.holes.len();
         let texts = self.ground.language.holes.len();
         let mut tries = 0;
@@ -274,7 +294,7 @@ impl Climber<'_> {
         Err(usize::MAX)
     }
 
-    fn attempt(&mut self, rung: &'static Rung, choice: &[usize]) -> Result<Built, usize> {
+    fn attempt(&mut self, rung: &Rung, choice: &[usize]) -> Result<Built, usize> {
         let scaffold = self.ground.scaffold(rung, choice);
         let Some(tree) = self.parser.parse(&scaffold.text, None) else {
             return Err(usize::MAX);
@@ -305,6 +325,7 @@ impl Climber<'_> {
                         said: said.to_owned(),
                         cost: scaffold.text.len(),
                         misfit: Some(misfit),
+                        narrow: !rung.only.is_empty(),
                     }
                 }
             }
@@ -330,7 +351,9 @@ impl Climber<'_> {
                 }
                 names
             });
-        let best = self.refusals.iter().min_by_key(|r| (r.misfit.is_some(), r.cost, usize::MAX - r.at));
+        let best = self.refusals.iter().min_by_key(|r| {
+            (r.misfit != Some(Misfit::OnlyComment), r.misfit.is_some(), r.narrow, usize::MAX - r.at, r.cost)
+        });
         let (rung, at, said) = match best {
             Some(best) => (best.rung, best.at, best.said.clone()),
             None => (tried.first().copied().unwrap_or("file"), 0, "it fits no context".to_owned()),
@@ -376,6 +399,7 @@ fn complaint(tree: &Tree, scaffold: &Scaffolded, rung: &Rung) -> Refusal {
             said: "there is an error".to_owned(),
             cost: 1,
             misfit: None,
+            narrow: !rung.only.is_empty(),
         };
     };
     let inside = node.start_byte() >= scaffold.fragment.start && node.start_byte() < scaffold.fragment.end;
@@ -389,5 +413,19 @@ fn complaint(tree: &Tree, scaffold: &Scaffolded, rung: &Rung) -> Refusal {
     } else {
         "the fragment is not whole: something is not closed, or is closed twice".to_owned()
     };
-    Refusal { rung: rung.name, at, said, cost, misfit: None }
+    Refusal { rung: rung.name, at, said, cost, misfit: None, narrow: !rung.only.is_empty() }
+}
+
+/// Whether one rung alone takes a fragment.
+#[cfg(test)]
+pub(super) fn takes(language: &'static Language, rung: &Rung, fragment: &str) -> bool {
+    let lexed = lex::lex(fragment).unwrap();
+    let grammar = (language.grammar)();
+    let kinds = Arc::new(Kinds::of(language, &grammar));
+    let mut parser = Parser::new();
+    parser.set_language(&grammar).unwrap();
+    let ground = Ground { language, grammar, kinds, pattern: fragment, lexed: &lexed };
+    let mut climber = Climber { ground, parser, refusals: Vec::new() };
+    rung.when.is_none_or(|looks| looks(fragment))
+        && (climber.plain(rung).is_ok() || climber.shaped(rung).is_ok())
 }

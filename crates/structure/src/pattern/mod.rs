@@ -9,6 +9,8 @@ mod build;
 mod error;
 mod ladder;
 mod lex;
+#[cfg(test)]
+mod rungs;
 pub(crate) mod shape;
 
 use std::sync::Arc;

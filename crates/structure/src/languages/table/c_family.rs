@@ -12,15 +12,21 @@ pub(super) static C: Language = Language {
     shebangs: &["tcc"],
     grammar: || tree_sitter_c::LANGUAGE.into(),
     rungs: &[
+        Rung::new("block", "void zq(void) ", "\n")
+            .only(&["compound_statement"])
+            .when(super::is_braced)
+            .statement(),
         Rung::new("case", "void zq(void) { switch (x) {\n", "\n} }").only(&["case_statement"]).statement(),
         Rung::new("else clause", "void zq(void) { if (x) {} ", "\n}").only(&["else_clause"]),
         Rung::new("statement", "void zq(void) {\n", "\n}").declares(),
+        Rung::new("expression", "void zq(void) { return ", "; }"),
         Rung::new("statement", "void zq(void) {\n", ";\n}").declares().completes(),
         Rung::new("member", "struct zq {\n", "\n};").declares(),
         Rung::new("member", "struct zq {\n", ";\n};").declares().completes(),
         Rung::new("declaration", "", "\n").declares(),
         Rung::new("declaration", "", ";\n").declares().completes(),
-        Rung::new("expression", "int zq = ", ";"),
+        Rung::new("value", "int zq = ", ";"),
+        Rung::new("initializer", "struct zq zq = {", "};").only(&["initializer_pair"]),
         Rung::new("parameter", "void zq(", ");").only(&["parameter_declaration", "variadic_parameter"]),
         Rung::new("type", "int zq = sizeof(", ");").only(&["type_descriptor"]),
         Rung::new("enumerator", "enum zq {\n", "\n};").only(&["enumerator"]),
@@ -41,6 +47,10 @@ pub(super) static CPP: Language = Language {
     shebangs: &[],
     grammar: || tree_sitter_cpp::LANGUAGE.into(),
     rungs: &[
+        Rung::new("block", "void zq() ", "\n")
+            .only(&["compound_statement"])
+            .when(super::is_braced)
+            .statement(),
         Rung::new("type", "void zq() { ", " zq; }")
             .only(&["qualified_identifier", "template_type"])
             .when(super::is_generic),
@@ -48,12 +58,14 @@ pub(super) static CPP: Language = Language {
         Rung::new("else clause", "void zq() { if (x) {} ", "\n}").only(&["else_clause"]),
         Rung::new("catch clause", "void zq() { try {} ", "\n}").only(&["catch_clause"]),
         Rung::new("statement", "void zq() {\n", "\n}").declares(),
+        Rung::new("expression", "void zq() { return ", "; }"),
         Rung::new("statement", "void zq() {\n", ";\n}").declares().completes(),
         Rung::new("member", "class zq {\n", "\n};").declares(),
         Rung::new("member", "class zq {\n", ";\n};").declares().completes(),
         Rung::new("declaration", "", "\n").declares(),
         Rung::new("declaration", "", ";\n").declares().completes(),
-        Rung::new("expression", "int zq = ", ";"),
+        Rung::new("value", "int zq = ", ";"),
+        Rung::new("initializer", "struct zq zq = {", "};").only(&["initializer_pair"]),
         Rung::new("parameter", "void zq(", ");").only(&[
             "parameter_declaration",
             "optional_parameter_declaration",
@@ -66,6 +78,12 @@ pub(super) static CPP: Language = Language {
     traits: Traits { loose_leaves: &["preproc_arg"], ..Traits::PLAIN },
 };
 
+/// `- (void)name` declares a method; as an expression it would be a negated cast.
+#[cfg(feature = "objc")]
+fn is_method(text: &str) -> bool {
+    text.strip_prefix(['-', '+']).is_some_and(|rest| rest.trim_start().starts_with('('))
+}
+
 #[cfg(feature = "objc")]
 pub(super) static OBJC: Language = Language {
     id: "objc",
@@ -76,16 +94,22 @@ pub(super) static OBJC: Language = Language {
     shebangs: &[],
     grammar: || tree_sitter_objc::LANGUAGE.into(),
     rungs: &[
+        Rung::new("block", "void zq(void) ", "\n")
+            .only(&["compound_statement"])
+            .when(super::is_braced)
+            .statement(),
+        Rung::new("method", "@implementation Zq\n", "\n@end").declares().when(is_method),
+        Rung::new("method declaration", "@interface Zq\n", "\n@end").declares().when(is_method),
+        Rung::new("method declaration", "@interface Zq\n", ";\n@end").declares().completes().when(is_method),
         Rung::new("case", "void zq(void) { switch (x) {\n", "\n} }").only(&["case_statement"]).statement(),
         Rung::new("else clause", "void zq(void) { if (x) {} ", "\n}").only(&["else_clause"]),
         Rung::new("statement", "void zq(void) {\n", "\n}").declares(),
+        Rung::new("expression", "void zq(void) { return ", "; }"),
         Rung::new("statement", "void zq(void) {\n", ";\n}").declares().completes(),
-        Rung::new("method", "@implementation Zq\n", "\n@end").declares(),
-        Rung::new("method declaration", "@interface Zq\n", "\n@end").declares(),
-        Rung::new("method declaration", "@interface Zq\n", ";\n@end").declares().completes(),
         Rung::new("member", "struct zq {\n", "\n};").declares(),
         Rung::new("declaration", "", "\n").declares(),
-        Rung::new("expression", "int zq = ", ";"),
+        Rung::new("value", "int zq = ", ";"),
+        Rung::new("initializer", "struct zq zq = {", "};").only(&["initializer_pair"]),
         Rung::new("parameter", "void zq(", ");").only(&["parameter_declaration"]),
     ],
     holes: &["%", "%;", "int %", "int %;", "case %:", "\"%\""],

@@ -133,10 +133,10 @@ pub(super) static ERLANG: Language = Language {
     shebangs: &["escript"],
     grammar: || tree_sitter_erlang::LANGUAGE.into(),
     rungs: &[
+        Rung::new("function clause", "", ".\n").only(&["function_clause"]),
         Rung::new("clause", "zq() -> case x of\n", "\nend.\n").only(&["cr_clause"]),
         Rung::new("expression", "zq() ->\n", ".\n"),
         Rung::new("form", "", "\n").declares(),
-        Rung::new("function clause", "", ".\n").only(&["function_clause", "fun_decl"]),
         Rung::new("type", "-type zq() :: ", ".\n"),
     ],
     holes: &["Z%", "%", "% -> 1", "\"%\""],

@@ -47,12 +47,11 @@ pub(super) static C_SHARP: Language = Language {
     shebangs: &["dotnet-script"],
     grammar: || tree_sitter_c_sharp::LANGUAGE.into(),
     rungs: &[
+        Rung::new("attribute", "class Zq {\n", "\nvoid zq() {} }").only(&["attribute_list"]),
         Rung::new("type", "class Zq { ", " zq; }").only(&["generic_name"]).when(super::is_generic),
         Rung::new("case", "class Zq { void zq() { switch (x) {\n", "\n} } }")
             .only(&["switch_section"])
             .statement(),
-        Rung::new("switch arm", "class Zq { int zq = x switch {\n", "\n}; }")
-            .only(&["switch_expression_arm"]),
         Rung::new("clause", "class Zq { void zq() { try {} ", "\n} }")
             .only(&["catch_clause", "finally_clause"]),
         Rung::new("statement", "class Zq { void zq() {\n", "\n} }").declares(),
@@ -61,8 +60,9 @@ pub(super) static C_SHARP: Language = Language {
         Rung::new("member", "class Zq {\n", ";\n}").declares().completes(),
         Rung::new("declaration", "", "\n").declares(),
         Rung::new("expression", "class Zq { object zq = ", "; }"),
+        Rung::new("switch arm", "class Zq { int zq = x switch {\n", "\n}; }")
+            .only(&["switch_expression_arm"]),
         Rung::new("argument", "class Zq { object zq = zq(", "); }").only(&["argument"]),
-        Rung::new("attribute", "class Zq {\n", "\nvoid zq() {} }").only(&["attribute_list"]),
         Rung::new("parameter", "class Zq { void zq(", ") {} }").only(&["parameter"]),
         Rung::new("type", "class Zq { ", " zq; }"),
     ],
@@ -131,7 +131,6 @@ pub(super) static GROOVY: Language = Language {
     grammar: || tree_sitter_groovy::LANGUAGE.into(),
     rungs: &[
         Rung::new("statement", "", "\n").declares(),
-        Rung::new("member", "class Zq {\n", "\n}\n").declares(),
         Rung::new("block statement", "void zq() {\n", "\n}\n").declares(),
         Rung::new("expression", "def zq = ", "\n"),
     ],
@@ -176,11 +175,12 @@ pub(super) static DART: Language = Language {
     shebangs: &["dart"],
     grammar: || tree_sitter_dart::LANGUAGE.into(),
     rungs: &[
-        Rung::new("argument", "var zq = zq(", ");").only(&["named_argument"]),
+        Rung::new("block", "void zq() ", "\n").only(&["block"]).when(super::is_braced).statement(),
+        Rung::new("argument", "var zq = zq(", ");").only(&["named_argument"]).group("named"),
+        Rung::new("element", "var zq = {", "};").only(&["map_element"]).group("named"),
         Rung::new("case", "void zq() { switch (x) {\n", "\n} }")
             .only(&["switch_statement_case", "switch_statement_default"])
             .statement(),
-        Rung::new("switch arm", "var zq = switch (x) {\n", "\n};").only(&["switch_expression_case"]),
         Rung::new("clause", "void zq() { try {} ", "\n}").only(&[
             "finally_clause",
             "catch_clause",
@@ -193,7 +193,7 @@ pub(super) static DART: Language = Language {
         Rung::new("declaration", "", "\n").declares(),
         Rung::new("declaration", "", ";\n").declares().completes(),
         Rung::new("expression", "var zq = ", ";"),
-        Rung::new("element", "var zq = {", "};").only(&["pair"]),
+        Rung::new("switch arm", "var zq = switch (x) {\n", "\n};").only(&["switch_expression_case"]),
         Rung::new("parameter", "void zq(", ") {}").only(&["formal_parameter"]),
         Rung::new("type", "void zq() { ", " zq; }"),
         Rung::new("annotation", "", "\nvoid zq() {}").only(&["annotation"]),

@@ -16,6 +16,11 @@ fn is_generic(text: &str) -> bool {
     text.ends_with('>') && text.contains('<') && !text.contains(['(', '=', ';', '{'])
 }
 
+/// A block by its braces, which could also be a list of values.
+fn is_braced(text: &str) -> bool {
+    text.starts_with('{')
+}
+
 /// In order of the ids.
 pub(super) static ALL: &[&Language] = &[
     #[cfg(feature = "bash")]

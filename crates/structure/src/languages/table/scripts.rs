@@ -35,11 +35,17 @@ pub(super) static PYTHON: Language = Language {
         Rung::new("pair", "{", "}").only(&["pair", "dictionary_splat"]),
         Rung::new("parameter", "def zq(", "): pass\n"),
         Rung::new("decorator", "", "\ndef zq(): pass\n").only(&["decorator"]),
-        Rung::new("comprehension clause", "[x ", "]").only(&["for_in_clause", "if_clause"]),
+        Rung::new("comprehension clause", "[x for y in z ", "]").only(&["for_in_clause", "if_clause"]),
     ],
     holes: &["%", "%: 0", "case %: pass", "\"%\""],
     traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
 };
+
+/// `key => value`, which without a hash around it would be a pattern match.
+#[cfg(feature = "ruby")]
+fn is_arrow_pair(text: &str) -> bool {
+    text.contains("=>") && !["rescue", "when", "in"].iter().any(|word| text.starts_with(word))
+}
 
 #[cfg(feature = "ruby")]
 pub(super) static RUBY: Language = Language {
@@ -60,6 +66,7 @@ pub(super) static RUBY: Language = Language {
     shebangs: &["ruby", "jruby"],
     grammar: || tree_sitter_ruby::LANGUAGE.into(),
     rungs: &[
+        Rung::new("pair", "{", "}").only(&["pair"]).when(is_arrow_pair),
         Rung::new("when clause", "case x\n", "\nend\n").only(&["when", "in_clause"]).statement(),
         Rung::new("clause", "begin\n", "\nend\n").only(&["rescue", "ensure"]),
         Rung::new("clause", "if x\n", "\nend\n").only(&["elsif", "else"]),
@@ -72,6 +79,15 @@ pub(super) static RUBY: Language = Language {
     traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
 };
 
+/// `name: value`, which without a call around it would be a label.
+#[cfg(feature = "php")]
+fn is_named_argument(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(name, value)| {
+        let named = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        named && !value.starts_with(':') && !value.trim_start().starts_with('\n')
+    })
+}
+
 #[cfg(feature = "php")]
 pub(super) static PHP: Language = Language {
     id: "php",
@@ -82,6 +98,7 @@ pub(super) static PHP: Language = Language {
     shebangs: &["php"],
     grammar: || tree_sitter_php::LANGUAGE_PHP.into(),
     rungs: &[
+        Rung::new("argument", "<?php\nzq(", ");\n").only(&["argument"]).when(is_named_argument),
         Rung::new("array element", "<?php\n$zq = [", "];\n")
             .only(&["array_element_initializer"])
             .when(|text| text.contains("=>"))
@@ -98,14 +115,12 @@ pub(super) static PHP: Language = Language {
         Rung::new("statement", "<?php\n", ";\n").declares().completes(),
         Rung::new("member", "<?php\nclass Zq {\n", "\n}\n").declares(),
         Rung::new("member", "<?php\nclass Zq {\n", ";\n}\n").declares().completes(),
-        Rung::new("argument", "<?php\nzq(", ");\n").only(&["argument"]),
         Rung::new("parameter", "<?php\nfunction zq(", ") {}\n").only(&[
             "simple_parameter",
             "variadic_parameter",
             "property_promotion_parameter",
         ]),
         Rung::new("attribute", "<?php\n", "\nfunction zq() {}\n").only(&["attribute_list"]),
-        Rung::new("file", "", "\n").statement(),
     ],
     holes: &["%", "$%", "%;", "function %() {}", "case %:", "'%'"],
     traits: Traits { keywords_any_case: true, ..Traits::PLAIN },

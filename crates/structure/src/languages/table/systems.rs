@@ -58,13 +58,14 @@ pub(super) static GO: Language = Language {
         Rung::new("element", "package zq\nvar zq = Zq{", "}\n").only(&["keyed_element"]),
         Rung::new("statement", "package zq\nfunc zq() {\n", "\n}\n").declares(),
         Rung::new("declaration", "package zq\n", "\n").declares(),
-        Rung::new("file", "", "\n").statement(),
+        Rung::new("type", "package zq\nvar zq ", "\n"),
         Rung::new("field", "package zq\ntype Zq struct {\n", "\n}\n").declares(),
         Rung::new("interface member", "package zq\ntype Zq interface {\n", "\n}\n").declares(),
         Rung::new("expression", "package zq\nvar zq = ", "\n"),
-        Rung::new("type", "package zq\nvar zq ", "\n"),
         Rung::new("parameter", "package zq\nfunc zq(", ") {}\n")
             .only(&["parameter_declaration", "variadic_parameter_declaration"]),
+        Rung::new("for clause", "package zq\nfunc zq() { for ", " {} }\n")
+            .only(&["range_clause", "for_clause"]),
         Rung::new("import", "package zq\nimport (\n", "\n)\n").only(&["import_spec"]),
     ],
     holes: &["%", "% int", "case %:", "%: 0", "\"%\"", "%()"],

@@ -51,6 +51,7 @@ pub(super) static JAVASCRIPT: Language = Language {
         MEMBER,
         OBJECT_MEMBER,
         JSX_ATTRIBUTE,
+        PARAMETER.only(&["assignment_pattern", "rest_pattern"]),
         DECORATOR,
     ],
     holes: JS_HOLES,
