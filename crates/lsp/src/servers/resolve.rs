@@ -45,7 +45,11 @@ impl std::fmt::Display for NotFound {
         if let Some(condition) = &self.condition {
             return f.write_str(condition);
         }
-        let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
+        const NAMED: usize = 3;
+        let mut names: Vec<String> = self.names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+        if self.names.len() > NAMED {
+            names.push(format!("and {} other names", self.names.len() - NAMED));
+        }
         for (path, said) in &self.dead {
             write!(f, "`{}` is there but does not run: {said}. ", path.display())?;
         }

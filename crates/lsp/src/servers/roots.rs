@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Hoist, ServerSpec};
-use crate::limits::{SCAN_DEPTH, SCANNED_DIRECTORIES};
+use crate::limits::{RESCANNED_FILES, SCAN_DEPTH, SCANNED_DIRECTORIES};
 
 /// A root and why it is one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +48,25 @@ pub fn scan(specs: &[&ServerSpec], workdir: &Path) -> Vec<(String, RootFound)> {
         depth(one).cmp(&depth(other)).then_with(|| one.root.cmp(&other.root))
     });
     found
+}
+
+/// Some file of a server's languages below a root: the nearest to it, then the first by name.
+pub(crate) fn any_file(spec: &ServerSpec, root: &Path) -> Option<PathBuf> {
+    let walk = ignore::WalkBuilder::new(root)
+        .hidden(true)
+        .require_git(false)
+        .filter_entry(|entry| {
+            !(entry.file_type().is_some_and(|kind| kind.is_dir()) && is_foreign(entry.file_name().to_str()))
+        })
+        .build();
+    walk.flatten()
+        .take(RESCANNED_FILES)
+        .filter(|entry| {
+            entry.file_type().is_some_and(|kind| kind.is_file()) && spec.language_of(entry.path()).is_some()
+        })
+        .map(|entry| (entry.depth(), entry.into_path()))
+        .min()
+        .map(|(_, path)| path)
 }
 
 /// Directories with other people's code in them.

@@ -125,6 +125,9 @@ pub struct ServerSpec {
     /// Other open files are re-synced when a file changes that they may include, because it does not look by itself.
     #[serde(default)]
     pub resync_dependants: bool,
+    /// A search for symbols without a file may start it. Not so for data formats and prose.
+    #[serde(default = "yes")]
+    pub searchable: bool,
     /// How it can be had.
     #[serde(default)]
     pub install: Install,
@@ -300,6 +303,10 @@ impl ServerSpec {
     }
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn blank(id: &str, change: &ServerOverride) -> Result<ServerSpec, TableError> {
     let lacks = |field| TableError::Incomplete { id: id.to_owned(), field };
     let command = change.command.clone().ok_or_else(|| lacks("command"))?;
@@ -323,6 +330,7 @@ fn blank(id: &str, change: &ServerOverride) -> Result<ServerSpec, TableError> {
         chosen_by: Vec::new(),
         chosen_by_pyproject: None,
         resync_dependants: false,
+        searchable: true,
         install: Install::default(),
         disabled: false,
     })

@@ -259,6 +259,13 @@ impl Checkout {
         found.into_iter().filter_map(|(id, root)| Some((self.table.get(&id)?.clone(), root))).collect()
     }
 
+    /// Some file of a server's languages below a root, the nearest to it; bounded.
+    pub(crate) async fn any_file(&self, spec: &Arc<ServerSpec>, root: &Path) -> Option<PathBuf> {
+        let (spec, root) = (spec.clone(), root.to_owned());
+        let found = tokio::task::spawn_blocking(move || servers::any_file(&spec, &root));
+        found.await.ok().flatten()
+    }
+
     pub(super) fn deaths(&self, place: &Place) -> Vec<String> {
         self.servers.deaths(&key_of(place))
     }
@@ -278,7 +285,7 @@ impl Checkout {
     }
 }
 
-fn key_of(place: &Place) -> Key {
+pub(super) fn key_of(place: &Place) -> Key {
     Key::of(&place.spec, place.root.root.clone(), &place.found)
 }
 

@@ -1,6 +1,6 @@
 //! Texts that are not (or no longer) on the disk.
 
-use std::path::Path;
+use std::{path::Path, sync::atomic::Ordering};
 
 use serde_json::json;
 
@@ -37,7 +37,8 @@ impl Server {
         for path in surplus {
             self.close(&path)?;
         }
-        self.note_first_open();
+        let now = self.started.elapsed().as_millis().max(1) as u64;
+        let _ = self.opened.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         Ok(document)
     }
 }

@@ -4,11 +4,14 @@
 mod checkout;
 mod disk;
 mod documents;
+mod given;
 mod heard;
 mod interest;
 mod server;
 mod start;
 mod status;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -120,6 +123,11 @@ impl Servers {
     /// Finds programs.
     pub fn resolver(&self) -> &Resolver {
         &self.hub.resolver
+    }
+
+    /// Starts processes.
+    pub fn processes(&self) -> &Supervisor {
+        &self.hub.processes
     }
 
     /// What runs, by name and root.

@@ -307,7 +307,7 @@ impl Server {
         self.used.store(self.started.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    fn documents(&self) -> MutexGuard<'_, Documents> {
+    pub(super) fn documents(&self) -> MutexGuard<'_, Documents> {
         self.documents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -416,7 +416,7 @@ impl Server {
     }
 
     /// Gives the server the text again that it has, as if it had changed: for one that does not look at what a file includes by itself.
-    fn give_again(&self, path: &Path) -> Result<(), SyncError> {
+    pub(crate) fn give_again(&self, path: &Path) -> Result<(), SyncError> {
         let mut documents = self.documents();
         let version = documents.next_version();
         let Some(open) = documents.peek(path).cloned() else { return Ok(()) };

