@@ -19,6 +19,7 @@
 
 mod capture;
 mod guard;
+mod look;
 mod monitor;
 mod orphans;
 mod run;
@@ -28,6 +29,7 @@ mod tree;
 mod wire;
 
 pub use capture::CapturedOutput;
+pub use look::{ProcessGlimpse, ProcessWatch, below, may_trace, owns_connection};
 pub use run::{Finished, RunBounds, RunEnd};
 pub use spec::{Exit, OutputMode, ProcessSpec, SpawnError, StderrMode, StdinMode};
-pub use supervisor::{Process, ProcessInfo, ProcessStderr, ProcessStdin, ProcessStdout, Supervisor};
+pub use supervisor::{Process, ProcessChannel, ProcessInfo, ProcessStderr, ProcessStdin, ProcessStdout, Supervisor};

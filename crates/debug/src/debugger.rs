@@ -1,0 +1,278 @@
+//! The debugger of a conversation: at most one session (SPEC D1), and the breakpoints, which outlive sessions.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use haft_system::{Supervisor, Workdir};
+use haft_tool::{Context, ToolError};
+use tempfile::TempDir;
+
+use crate::{
+    session::{
+        Session,
+        breakpoints::{LineBreak, Placed, Plan},
+        state::{End, Phase},
+    },
+    target::{self, Launch, Prepared},
+};
+
+/// The debug session of one conversation and what belongs to it. Nothing that it starts outlives it: [`Debugger::shutdown`], or at
+/// the latest the drop, ends the adapter and the program.
+pub struct Debugger {
+    pub(crate) supervisor: Supervisor,
+    pub(crate) workdir: Workdir,
+    slot: Mutex<Slot>,
+    plan: Mutex<Plan>,
+    /// For `restart`.
+    last: Mutex<Option<Launch>>,
+}
+
+#[derive(Default)]
+enum Slot {
+    #[default]
+    Empty,
+    /// Somebody is starting this.
+    Starting(String),
+    Live(Arc<Session>, Option<TempDir>),
+    /// The conversation is over.
+    Closed,
+}
+
+/// Gives the place back when a start does not come to anything.
+struct Place<'a> {
+    debugger: &'a Debugger,
+    kept: bool,
+}
+
+impl Debugger {
+    /// No session yet. Starts nothing.
+    pub fn new(supervisor: Supervisor, workdir: Workdir) -> Self {
+        Debugger {
+            supervisor,
+            workdir,
+            slot: Mutex::default(),
+            plan: Mutex::default(),
+            last: Mutex::default(),
+        }
+    }
+
+    /// Ends the session, and returns when the adapter and its program are dead. No session can be started any more.
+    pub async fn shutdown(&self) {
+        let live = std::mem::replace(&mut *self.slot(), Slot::Closed);
+        if let Slot::Live(session, scratch) = live {
+            session.terminate("the conversation has ended").await;
+            drop(scratch);
+        }
+    }
+
+    /// The session, if there is one; it may have ended.
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        match &*self.slot() {
+            Slot::Live(session, _) => Some(Arc::clone(session)),
+            Slot::Empty | Slot::Starting(_) | Slot::Closed => None,
+        }
+    }
+
+    /// Starts a program, or the last one again.
+    pub(crate) async fn launch(&self, wish: Launch, context: &Context) -> Result<Arc<Session>, ToolError> {
+        let place = self.take_place(wish.program.as_deref().unwrap_or("a program")).await?;
+        let prepared = target::launch(&self.supervisor, &self.workdir, &wish, context).await?;
+        let session = self.begin(place, prepared, context).await?;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(wish);
+        Ok(session)
+    }
+
+    /// Attaches to what listens on a port.
+    pub(crate) async fn attach(
+        &self,
+        adapter: Option<&str>,
+        port: u16,
+        program: Option<&str>,
+        context: &Context,
+    ) -> Result<Arc<Session>, ToolError> {
+        let place = self.take_place(&format!("port {port}")).await?;
+        let prepared = target::attach(&self.supervisor, &self.workdir, adapter, port, program).await?;
+        self.begin(place, prepared, context).await
+    }
+
+    /// Ends the session if there is one, and starts its program again.
+    pub(crate) async fn restart(&self, context: &Context) -> Result<Arc<Session>, ToolError> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(last) = last else {
+            return Err(ToolError::model(
+                "Nothing was launched in this conversation, so there is nothing to restart.",
+            ));
+        };
+        if let Some(session) = self.session() {
+            if !session.launched {
+                return Err(ToolError::model(
+                    "The session is attached to a program that Haft did not start, and so cannot restart. `terminate` detaches.",
+                ));
+            }
+            session.terminate("it was restarted").await;
+        }
+        self.launch(last, context).await
+    }
+
+    async fn begin(
+        &self,
+        mut place: Place<'_>,
+        prepared: Prepared,
+        context: &Context,
+    ) -> Result<Arc<Session>, ToolError> {
+        let Prepared { adapter, title, launched, transport, begin, scratch } = prepared;
+        let session =
+            Session::open(adapter, title, launched, transport, &self.supervisor, self.workdir.root());
+        // In its place before it is begun, so that an end of the conversation in between ends it.
+        let closed = {
+            let mut slot = self.slot();
+            if matches!(*slot, Slot::Closed) {
+                true
+            } else {
+                *slot = Slot::Live(Arc::clone(&session), scratch);
+                false
+            }
+        };
+        place.kept = true;
+        if closed {
+            session.terminate("the conversation has ended").await;
+            return Err(ToolError::Cancelled);
+        }
+        let plan = self.plan();
+        if let Err(error) = session.begin(&begin, &plan, &context.cancel).await {
+            session.terminate("it did not start").await;
+            let mut slot = self.slot();
+            if !matches!(*slot, Slot::Closed) {
+                *slot = Slot::Empty;
+            }
+            return Err(if error.cancelled {
+                ToolError::Cancelled
+            } else {
+                ToolError::model(error.to_string())
+            });
+        }
+        Ok(session)
+    }
+
+    /// Keeps everybody else from starting a session.
+    async fn take_place(&self, what: &str) -> Result<Place<'_>, ToolError> {
+        let ended = {
+            let mut slot = self.slot();
+            match &*slot {
+                Slot::Empty => None,
+                Slot::Closed => {
+                    return Err(ToolError::model("The conversation is ending: no session was started."));
+                }
+                Slot::Starting(other) => {
+                    return Err(ToolError::model(format!("A session is being started already ({other}).")));
+                }
+                Slot::Live(session, _) => match session.phase() {
+                    Phase::Ended(_) => {
+                        let Slot::Live(session, scratch) =
+                            std::mem::replace(&mut *slot, Slot::Starting(what.to_owned()))
+                        else {
+                            return Err(ToolError::Bug("the session went away under its lock".into()));
+                        };
+                        Some((session, scratch))
+                    }
+                    phase => return Err(taken(session, &phase)),
+                },
+            }
+        };
+        let place = Place { debugger: self, kept: false };
+        if let Some((session, scratch)) = ended {
+            session.wait_until_over().await;
+            drop(scratch);
+        }
+        let mut slot = self.slot();
+        if !matches!(*slot, Slot::Closed) {
+            *slot = Slot::Starting(what.to_owned());
+        }
+        drop(slot);
+        Ok(place)
+    }
+
+    /// Every breakpoint that was asked for.
+    pub(crate) fn plan(&self) -> Plan {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the breakpoints of a file.
+    pub(crate) async fn break_at(&self, file: &Path, lines: Vec<LineBreak>) {
+        {
+            let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+            if lines.is_empty() {
+                plan.files.remove(file);
+            } else {
+                plan.files.insert(file.to_owned(), lines.clone());
+            }
+        }
+        if let Some(session) = self.live() {
+            session.place_file(file, &lines).await;
+        }
+    }
+
+    /// Replaces the function breakpoints.
+    pub(crate) async fn break_in(&self, functions: Vec<String>) {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).functions.clone_from(&functions);
+        if let Some(session) = self.live() {
+            session.place_functions(&functions, false).await;
+        }
+    }
+
+    /// Chooses the exceptions that stop the program; answers the names that a running adapter does not know.
+    pub(crate) async fn break_on(&self, exceptions: Vec<String>) -> Vec<String> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).exceptions = Some(exceptions.clone());
+        match self.live() {
+            Some(session) => session.place_exceptions(Some(&exceptions)).await,
+            None => Vec::new(),
+        }
+    }
+
+    /// What became of every breakpoint.
+    pub(crate) fn placed(&self) -> Vec<Placed> {
+        match self.live() {
+            Some(session) => session.placed(),
+            None => self.plan().unplaced(),
+        }
+    }
+
+    fn live(&self) -> Option<Arc<Session>> {
+        self.session().filter(|session| !matches!(session.phase(), Phase::Ended(_)))
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut slot = self.debugger.slot();
+        if !self.kept && matches!(*slot, Slot::Starting(_)) {
+            *slot = Slot::Empty;
+        }
+    }
+}
+
+fn taken(session: &Session, phase: &Phase) -> ToolError {
+    let what = match phase {
+        Phase::Starting => "is starting",
+        Phase::Running => "is running",
+        Phase::Stopped(_) => "stands at a stop",
+        Phase::Ended(_) => "has ended",
+    };
+    ToolError::model(format!(
+        "A session exists already: `{}` ({}) {what}, since {} s. A conversation has one at a time: `terminate` it first, or `restart` it.",
+        session.title,
+        session.adapter.id,
+        session.begun.elapsed().as_secs()
+    ))
+}
+
+/// Whether a session's end is one that its program came to by itself.
+pub(crate) fn by_itself(end: &End) -> bool {
+    matches!(end, End::Exited { .. } | End::Vanished)
+}

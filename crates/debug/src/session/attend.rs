@@ -1,0 +1,138 @@
+//! The task that stands by a session from its beginning to its end: it owns the adapter's process, watches the program, and sees to it
+//! that nothing is left.
+
+use std::{sync::Arc, time::Duration};
+
+use haft_system::{Process, ProcessWatch};
+use serde_json::json;
+use tokio::{io::AsyncReadExt, sync::watch, time::sleep};
+
+use super::{
+    Transport,
+    shared::Shared,
+    state::{End, Phase, State},
+};
+use crate::{
+    limits::{FAREWELL, TIME_TO_LIVE, WATCHDOG},
+    protocol::{Client, Handler},
+};
+
+/// Connects the client and the drains of what the adapter writes beside the protocol.
+pub(super) fn connect(transport: Transport, shared: &Arc<Shared>) -> (Client, Option<Process>) {
+    let handler = || -> Arc<dyn Handler> { Arc::clone(shared) as Arc<dyn Handler> };
+    match transport {
+        Transport::Stdio(mut process) => {
+            drain(process.take_stderr(), shared, |state, piece| state.stderr.push(piece));
+            let client = match (process.take_stdout(), process.take_stdin()) {
+                (Some(stdout), Some(stdin)) => Client::start(stdout, stdin, handler()),
+                // A bug of the caller's, which shows as a connection that is closed at once.
+                _ => Client::start(tokio::io::empty(), tokio::io::sink(), handler()),
+            };
+            (client, Some(process))
+        }
+        Transport::DialledIn(mut process, stream) => {
+            drain(process.take_stdout(), shared, |state, piece| state.output.push(piece));
+            drain(process.take_stderr(), shared, |state, piece| {
+                state.output.push(piece);
+                state.stderr.push(piece);
+            });
+            (over_tcp(stream, handler()), Some(process))
+        }
+        Transport::Connected(stream) => (over_tcp(stream, handler()), None),
+    }
+}
+
+fn over_tcp(stream: tokio::net::TcpStream, handler: Arc<dyn Handler>) -> Client {
+    // Without it small requests wait for the acknowledgement of earlier ones. An error costs speed and nothing else.
+    let _ = stream.set_nodelay(true);
+    let (reader, writer) = stream.into_split();
+    Client::start(reader, writer, handler)
+}
+
+fn drain(
+    pipe: Option<tokio::net::unix::pipe::Receiver>,
+    shared: &Arc<Shared>,
+    keep: impl Fn(&mut State, &[u8]) + Send + 'static,
+) {
+    let Some(mut pipe) = pipe else { return };
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 16 << 10];
+        while let Ok(count) = pipe.read(&mut buffer).await {
+            if count == 0 {
+                return;
+            }
+            shared.with(|state| keep(state, &buffer[..count]));
+        }
+    });
+}
+
+/// Stands by until the session is over, and ends what is left of it.
+pub(super) async fn attend(
+    shared: Arc<Shared>,
+    client: Client,
+    mut process: Option<Process>,
+    launched: bool,
+    settle: Duration,
+    done: watch::Sender<bool>,
+) {
+    tokio::select! {
+        biased;
+        () = shared.when(|state| matches!(state.phase, Phase::Ended(_)).then_some(())) => {}
+        () = shared.end.cancelled() => {}
+        () = adapter_end(&mut process) => shared.with(State::closed),
+        () = sleep(TIME_TO_LIVE) => {
+            let why = format!("the session was ended after {} minutes, its time limit", TIME_TO_LIVE.as_secs() / 60);
+            shared.with(|state| state.end(End::Terminated { why }));
+        }
+        () = vanished(&shared, launched) => {
+            // The adapter may know more than that it is gone.
+            let told = shared.when_within(WATCHDOG, |state| matches!(state.phase, Phase::Ended(_)).then_some(())).await;
+            if told.is_none() {
+                shared.with(|state| state.end(End::Vanished));
+            }
+        }
+    }
+    let (phase, closed) = shared.look(|state| (state.phase.clone(), state.settled.closed));
+    if matches!(phase, Phase::Ended(End::Exited { .. })) {
+        // Its last words: the exit code, the rest of the output.
+        shared.when_within(settle, |state| state.settled.is_final().then_some(())).await;
+    }
+    if !closed {
+        // Every adapter answers differently, delve sometimes with an error and lldb-dap by aborting: what counts is that it is
+        // gone afterwards.
+        let arguments = json!({"restart": false, "terminateDebuggee": launched});
+        let _ = client.request("disconnect", arguments, FAREWELL).await;
+    }
+    drop(client);
+    if let Some(process) = &mut process {
+        let exit = process.terminate().await;
+        shared.with(|state| state.end(End::AdapterDied { how: exit.to_string() }));
+    } else {
+        shared.with(|state| state.end(End::Disconnected { why: "the session was given up".into() }));
+    }
+    shared.end_terminals().await;
+    shared.end.cancel();
+    shared.with(State::closed);
+    done.send_replace(true);
+}
+
+async fn adapter_end(process: &mut Option<Process>) {
+    match process {
+        Some(process) => {
+            process.wait().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Answers when the program is gone, whether or not the adapter has noticed: gdb and delve do not when it is killed at a stop.
+async fn vanished(shared: &Shared, launched: bool) {
+    let pid = shared.when(|state| state.pid).await;
+    match ProcessWatch::open(pid) {
+        Ok(watch) => shared.watch.get_or_init(|| watch).ended().await,
+        // It has ended before it could be watched. (The number of a program that was attached to may be of another machine.)
+        Err(error) if launched && error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(_) => std::future::pending().await,
+    }
+}

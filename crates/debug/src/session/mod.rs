@@ -1,0 +1,407 @@
+//! One debug session: an adapter, what is known about the program below it, and the end of both.
+
+mod attend;
+pub(crate) mod breakpoints;
+mod handshake;
+mod inspect;
+pub(crate) mod output;
+mod references;
+mod shared;
+pub(crate) mod state;
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use haft_system::{Process, Supervisor};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpStream,
+    sync::watch,
+    time::{Instant, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use handshake::Begin;
+pub(crate) use inspect::{Frame, Listed, Standing, Variable};
+pub(crate) use references::ReferenceError;
+pub(crate) use shared::Waited;
+
+use self::{
+    breakpoints::Placed,
+    references::References,
+    shared::Shared,
+    state::{End, Phase, Stop},
+};
+use crate::{
+    adapters::Adapter,
+    limits::{ANSWER, FAREWELL, SETTLE, WATCHDOG},
+    protocol::{Client, RequestError, Sent, message::Capabilities},
+};
+
+/// How to reach an adapter.
+pub(crate) enum Transport {
+    /// It talks on its stdin and stdout.
+    Stdio(Process),
+    /// It was started by us and has dialled in; its stdout and stderr are the program's.
+    DialledIn(Process, TcpStream),
+    /// It belongs to somebody else and stays.
+    Connected(TcpStream),
+}
+
+/// A session. It ends when [`Session::terminate`] is called, when its program or its adapter ends, after its time to live, and at
+/// the latest when it is dropped.
+pub(crate) struct Session {
+    pub(crate) adapter: &'static Adapter,
+    /// What is debugged, for people.
+    pub(crate) title: String,
+    pub(crate) begun: Instant,
+    /// Whether the program is ours to kill.
+    pub(crate) launched: bool,
+    client: Client,
+    shared: Arc<Shared>,
+    /// The adapter's process.
+    pub(crate) adapter_pid: Option<u32>,
+    capabilities: OnceLock<Capabilities>,
+    references: Mutex<References>,
+    placed: Mutex<Vec<Placed>>,
+    /// An evaluation that its call has stopped waiting for.
+    evaluating: tokio::sync::Mutex<Option<Sent>>,
+    /// The breakpoint that stops a Rust program when it panics.
+    panic_breakpoint: OnceLock<i64>,
+    /// True once nothing of the session is left.
+    over: watch::Receiver<bool>,
+}
+
+/// Why an operation has no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionError {
+    #[error(
+        "The program is running, so it cannot be looked into. Use `pause`, or set breakpoints and wait with `continue`."
+    )]
+    Running,
+    #[error("The program is already running.")]
+    AlreadyRunning,
+    #[error("The program has ended.")]
+    Ended(End),
+    #[error(
+        "An evaluation that was begun {0} seconds ago is still going on in the program. Ask for `status` later, or `terminate`."
+    )]
+    Busy(u64),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    #[error("Cancelled")]
+    Cancelled,
+}
+
+/// What an evaluation came to.
+#[derive(Debug)]
+pub(crate) enum Evaluation {
+    Value(Variable),
+    /// It goes on in the program.
+    GoesOn,
+}
+
+impl Session {
+    /// Starts to talk to an adapter.
+    pub(crate) fn open(
+        adapter: &'static Adapter,
+        title: String,
+        launched: bool,
+        transport: Transport,
+        supervisor: &Supervisor,
+        directory: &Path,
+    ) -> Arc<Session> {
+        let has_process = !matches!(transport, Transport::Connected(_));
+        let shared = Shared::new(supervisor.clone(), directory.to_owned(), has_process);
+        let (client, process) = attend::connect(transport, &shared);
+        let adapter_pid = process.as_ref().map(Process::pid);
+        let (done, over) = watch::channel(false);
+        let settle = if adapter.code_with_farewell { Duration::ZERO } else { SETTLE };
+        tokio::spawn(attend::attend(Arc::clone(&shared), client.clone(), process, launched, settle, done));
+        Arc::new(Session {
+            adapter,
+            title,
+            begun: Instant::now(),
+            launched,
+            client,
+            shared,
+            adapter_pid,
+            capabilities: OnceLock::new(),
+            references: Mutex::default(),
+            placed: Mutex::default(),
+            evaluating: tokio::sync::Mutex::default(),
+            panic_breakpoint: OnceLock::new(),
+            over,
+        })
+    }
+
+    /// Where the program is. A program that is gone without the adapter's knowledge is noticed here.
+    pub(crate) fn phase(&self) -> Phase {
+        self.shared.look(|state| state.phase.clone())
+    }
+
+    /// The program's number, once it is known.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.shared.look(|state| state.pid)
+    }
+
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.capabilities.get().cloned().unwrap_or_default()
+    }
+
+    /// Looks at the output.
+    pub(crate) fn output<T>(&self, look: impl FnOnce(&mut output::Output) -> T) -> T {
+        self.shared.with(|state| look(&mut state.output))
+    }
+
+    /// The adapter's own words and its stderr.
+    pub(crate) fn words(&self) -> (String, String) {
+        self.shared.look(|state| (state.words.text(), state.stderr.text()))
+    }
+
+    /// What became of the breakpoints, with what the adapter has told since.
+    pub(crate) fn placed(&self) -> Vec<Placed> {
+        let news = self.shared.with(|state| std::mem::take(&mut state.breakpoint_news));
+        let mut placed = self.lock_placed();
+        for answer in news {
+            let known = placed.iter_mut().find(|placed| placed.id.is_some() && placed.id == answer.id);
+            if let Some(known) = known {
+                known.update(&answer);
+            }
+        }
+        placed.clone()
+    }
+
+    /// Ends the adapter and, where it is ours, the program; answers when both are dead.
+    pub(crate) async fn terminate(&self, why: &str) {
+        self.shared.with(|state| state.end(End::Terminated { why: why.to_owned() }));
+        self.shared.end.cancel();
+        self.wait_until_over().await;
+    }
+
+    pub(crate) async fn wait_until_over(&self) {
+        // An error means that the runtime is shutting down.
+        let _ = self.over.clone().wait_for(|over| *over).await;
+    }
+
+    /// Waits for the last words about a program that has ended: its code, the rest of its output.
+    pub(crate) async fn settle(&self) -> End {
+        self.shared.when_within(SETTLE, |state| state.settled.is_final().then_some(())).await;
+        if matches!(self.phase(), Phase::Ended(End::Exited { code: None })) {
+            // The code may come with the farewell (delve).
+            let _ = timeout(FAREWELL * 2, self.wait_until_over()).await;
+        }
+        match self.phase() {
+            Phase::Ended(end) => end,
+            // Not reached: nobody settles what has not ended.
+            _ => End::Exited { code: None },
+        }
+    }
+
+    /// Waits for the program to stop or end.
+    pub(crate) async fn wait(&self, time: Duration, cancel: &CancellationToken) -> Waited {
+        self.shared.stop_or_end(Instant::now() + time, cancel).await
+    }
+
+    /// Lets the program go and waits for its next stop. `command` is `continue`, `next`, `stepIn` or `stepOut`.
+    pub(crate) async fn resume(
+        &self,
+        command: &'static str,
+        thread: Option<i64>,
+        time: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Waited, SessionError> {
+        let stop = self.standing().await?;
+        let thread = match thread.or(stop.thread) {
+            Some(thread) => thread,
+            None => self.some_thread().await?,
+        };
+        self.shared.with(state::State::resume);
+        let until = Instant::now() + time;
+        let arguments = json!({"threadId": thread});
+        let mut sent = match self.client.send(command, arguments).await {
+            Ok(sent) => sent,
+            Err(error) => return self.lost(error).await,
+        };
+        // The stop may come before the response, and the response never (lldb-dap, when the program was killed).
+        tokio::select! {
+            biased;
+            waited = self.shared.stop_or_end(until, cancel) => Ok(waited),
+            answer = sent.wait() => match answer {
+                Ok(_) => Ok(self.shared.stop_or_end(until, cancel).await),
+                Err(error @ RequestError::Failed { .. }) => {
+                    // A program that has gone makes every request fail.
+                    if let Some(end) = self.end_within(WATCHDOG).await {
+                        return Ok(Waited::Ended(end));
+                    }
+                    self.shared.with(|state| state.resume_failed(stop));
+                    Err(error.into())
+                }
+                Err(error) => self.lost(error).await,
+            },
+        }
+    }
+
+    /// Brings the program to a stop.
+    pub(crate) async fn pause(
+        &self,
+        thread: Option<i64>,
+        time: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Waited, SessionError> {
+        match self.phase() {
+            Phase::Stopped(stop) => return Ok(Waited::Stopped(stop)),
+            Phase::Ended(end) => return Err(SessionError::Ended(end)),
+            Phase::Starting | Phase::Running => {}
+        }
+        let thread = match thread {
+            Some(thread) => thread,
+            None => self.some_thread().await?,
+        };
+        self.shared.with(state::State::pause);
+        let until = Instant::now() + time;
+        let mut sent = match self.client.send("pause", json!({"threadId": thread})).await {
+            Ok(sent) => sent,
+            Err(error) => return self.lost(error).await,
+        };
+        tokio::select! {
+            biased;
+            waited = self.shared.stop_or_end(until, cancel) => Ok(waited),
+            answer = sent.wait() => match answer {
+                Ok(_) => Ok(self.shared.stop_or_end(until, cancel).await),
+                // It may have stopped or ended by itself in between.
+                Err(error @ RequestError::Failed { .. }) => match self.phase() {
+                    Phase::Running => Err(error.into()),
+                    _ => Ok(self.shared.stop_or_end(until, cancel).await),
+                },
+                Err(error) => self.lost(error).await,
+            },
+        }
+    }
+
+    /// Computes an expression in a frame; the top frame if none is named.
+    pub(crate) async fn evaluate(
+        &self,
+        expression: &str,
+        frame: Option<u64>,
+        time: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Evaluation, SessionError> {
+        let stop = self.standing().await?;
+        let frame = match frame {
+            Some(frame) => Some(self.references().frame(frame)?),
+            None => self.top_frame(&stop).await?,
+        };
+        let mut arguments = json!({"expression": expression, "context": self.adapter.evaluate_context});
+        if let Some(frame) = frame {
+            arguments["frameId"] = frame.into();
+        }
+        let mut sent = match self.client.send("evaluate", arguments).await {
+            Ok(sent) => sent,
+            Err(error) => return self.lost(error).await,
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = timeout(time, sent.wait()) => answer,
+            () = cancel.cancelled() => {
+                self.goes_on(sent).await;
+                return Err(SessionError::Cancelled);
+            }
+        };
+        match answer {
+            Ok(Ok(body)) => Ok(Evaluation::Value(self.evaluated(expression, &body))),
+            Ok(Err(error @ RequestError::Failed { .. })) => match self.end_within(Duration::ZERO).await {
+                Some(end) => Err(SessionError::Ended(end)),
+                None => Err(error.into()),
+            },
+            Ok(Err(error)) => self.lost(error).await,
+            Err(_) => {
+                self.goes_on(sent).await;
+                Ok(Evaluation::GoesOn)
+            }
+        }
+    }
+
+    async fn goes_on(&self, sent: Sent) {
+        *self.evaluating.lock().await = Some(sent);
+        self.shared.with(|state| state.busy = Some(std::time::Instant::now()));
+    }
+
+    /// Since when an evaluation is going on in the program, if one is.
+    pub(crate) async fn busy(&self) -> Option<Duration> {
+        let mut evaluating = self.evaluating.lock().await;
+        let sent = evaluating.as_mut()?;
+        if timeout(Duration::ZERO, sent.wait()).await.is_ok() {
+            *evaluating = None;
+            self.shared.with(|state| state.busy = None);
+            return None;
+        }
+        self.shared.look(|state| state.busy.map(|since| since.elapsed()))
+    }
+
+    /// The stop at which the program stands, or why it does not.
+    async fn standing(&self) -> Result<Stop, SessionError> {
+        if let Some(since) = self.busy().await {
+            return Err(SessionError::Busy(since.as_secs()));
+        }
+        if self.shared.watch.get().is_some_and(haft_system::ProcessWatch::has_ended)
+            && let Some(end) = self.end_within(WATCHDOG * 2).await
+        {
+            return Err(SessionError::Ended(end));
+        }
+        match self.phase() {
+            Phase::Stopped(stop) => Ok(stop),
+            Phase::Starting | Phase::Running => Err(SessionError::Running),
+            Phase::Ended(end) => Err(SessionError::Ended(end)),
+        }
+    }
+
+    /// What a broken connection means is known a moment later.
+    async fn lost<T>(&self, error: RequestError) -> Result<T, SessionError> {
+        match self.end_within(SETTLE * 4).await {
+            Some(end) => Err(SessionError::Ended(end)),
+            None => Err(error.into()),
+        }
+    }
+
+    async fn end_within(&self, time: Duration) -> Option<End> {
+        self.shared
+            .when_within(time, |state| match &state.phase {
+                Phase::Ended(end) => Some(end.clone()),
+                _ => None,
+            })
+            .await
+    }
+
+    async fn ask(&self, command: &'static str, arguments: Value) -> Result<Value, SessionError> {
+        match self.client.request(command, arguments, ANSWER).await {
+            Ok(body) => Ok(body),
+            Err(error @ RequestError::Failed { .. }) => match self.end_within(Duration::ZERO).await {
+                Some(end) => Err(SessionError::Ended(end)),
+                None => Err(error.into()),
+            },
+            Err(error) => self.lost(error).await,
+        }
+    }
+
+    fn references(&self) -> MutexGuard<'_, References> {
+        let mut references = self.references.lock().unwrap_or_else(PoisonError::into_inner);
+        references.enter(self.shared.look(|state| state.epoch));
+        references
+    }
+
+    fn lock_placed(&self) -> MutexGuard<'_, Vec<Placed>> {
+        self.placed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.shared.end.cancel();
+    }
+}

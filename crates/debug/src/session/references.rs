@@ -1,0 +1,112 @@
+//! The numbers that callers get for frames and variables.
+//!
+//! Adapters use their own numbers again after every resume and answer old ones with whatever stands there now (four of four that
+//! were tried). Ours are never used twice, and an old one is refused.
+
+use std::collections::HashMap;
+
+/// What a number stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Target {
+    /// The adapter's id of a stack frame.
+    Frame(i64),
+    /// The adapter's reference of a scope's or variable's children.
+    Children(i64),
+}
+
+/// Why a number is not good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ReferenceError {
+    #[error("{0} was valid at an earlier stop; the program has moved since. Ask for the `stack` again.")]
+    Stale(u64),
+    #[error(
+        "{0} is not a number that was handed out. Frames come from `stack`, references from `scopes` and `variables`."
+    )]
+    Unknown(u64),
+    #[error(
+        "{0} is a frame, not a reference: ask for its `scopes`, or for `variables` with frame_id instead of reference."
+    )]
+    IsFrame(u64),
+    #[error("{0} is a reference of variables, not a frame. Frames come from `stack`.")]
+    IsChildren(u64),
+}
+
+/// The numbers of one session.
+#[derive(Debug, Default)]
+pub(crate) struct References {
+    epoch: u64,
+    given: u64,
+    valid: HashMap<u64, Target>,
+    numbers: HashMap<Target, u64>,
+}
+
+impl References {
+    /// Forgets what was given before this epoch.
+    pub(crate) fn enter(&mut self, epoch: u64) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.valid.clear();
+            self.numbers.clear();
+        }
+    }
+
+    /// The number for `target`, the same as long as the program stands.
+    pub(crate) fn give(&mut self, target: Target) -> u64 {
+        if let Some(number) = self.numbers.get(&target) {
+            return *number;
+        }
+        self.given += 1;
+        self.valid.insert(self.given, target);
+        self.numbers.insert(target, self.given);
+        self.given
+    }
+
+    /// The adapter's id of a frame.
+    pub(crate) fn frame(&self, number: u64) -> Result<i64, ReferenceError> {
+        match self.find(number)? {
+            Target::Frame(id) => Ok(id),
+            Target::Children(_) => Err(ReferenceError::IsChildren(number)),
+        }
+    }
+
+    /// The adapter's reference of children.
+    pub(crate) fn children(&self, number: u64) -> Result<i64, ReferenceError> {
+        match self.find(number)? {
+            Target::Children(reference) => Ok(reference),
+            Target::Frame(_) => Err(ReferenceError::IsFrame(number)),
+        }
+    }
+
+    fn find(&self, number: u64) -> Result<Target, ReferenceError> {
+        match self.valid.get(&number) {
+            Some(target) => Ok(*target),
+            None if number > 0 && number <= self.given => Err(ReferenceError::Stale(number)),
+            None => Err(ReferenceError::Unknown(number)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_valid_for_one_stop_and_never_used_twice() {
+        let mut references = References::default();
+        references.enter(1);
+        let frame = references.give(Target::Frame(1000));
+        let children = references.give(Target::Children(1));
+        assert_eq!((frame, children, references.give(Target::Frame(1000))), (1, 2, 1));
+        assert_eq!((references.frame(frame), references.children(children)), (Ok(1000), Ok(1)));
+        assert_eq!(references.children(frame), Err(ReferenceError::IsFrame(1)));
+        assert_eq!(references.frame(children), Err(ReferenceError::IsChildren(2)));
+        references.enter(2);
+        assert_eq!(references.frame(frame), Err(ReferenceError::Stale(1)));
+        // The adapter uses its own number again; ours is a new one.
+        assert_eq!(references.give(Target::Frame(1000)), 3);
+        assert_eq!(references.children(9), Err(ReferenceError::Unknown(9)));
+        assert_eq!(references.frame(0), Err(ReferenceError::Unknown(0)));
+    }
+}

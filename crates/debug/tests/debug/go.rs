@@ -1,0 +1,99 @@
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::bench::{Bench, at, is_alive, op};
+
+const MAIN: &str = "\
+package main
+
+import (
+\t\"fmt\"
+\t\"os\"
+)
+
+type Order struct {
+\tName  string
+\tCount int
+}
+
+func total(orders []Order) int {
+\tsum := 0
+\tfor _, order := range orders {
+\t\tsum += order.Count
+\t}
+\treturn sum
+}
+
+func main() {
+\torders := []Order{{\"pen\", 2}, {\"ink\", 5}}
+\tfmt.Println(\"sum\", total(orders))
+\tif len(os.Args) > 1 {
+\t\tvar missing []Order
+\t\tfmt.Println(missing[3].Name)
+\t}
+\tos.Exit(4)
+}
+";
+
+const TEST: &str = "\
+package main
+
+import \"testing\"
+
+func TestTotal(t *testing.T) {
+\tif got := total([]Order{{\"a\", 1}}); got != 1 {
+\t\tt.Fatal(got)
+\t}
+}
+";
+
+fn module() -> Bench {
+    let bench = Bench::new();
+    bench.put("go.mod", "module shop\n\ngo 1.19\n").put("main.go", MAIN).put("main_test.go", TEST);
+    bench
+}
+
+#[tokio::test]
+async fn a_go_package_is_built_stopped_and_stepped() {
+    let bench = module();
+    bench
+        .ok(json!({"op": "breakpoints", "file": "main.go", "lines": [{"line": 16, "condition": "sum == 2"}]}))
+        .await;
+    let stop = bench.ok(json!({"op": "launch", "program": "."})).await;
+    assert_eq!(stop.stop(), at("breakpoint", "main.go", 16));
+    assert_eq!(stop.value("sum"), "2");
+    assert!(is_alive(stop.pid()));
+    let value = bench.ok(json!({"op": "evaluate", "expression": "order.Count + 1"})).await;
+    assert_eq!(value.fields["result"], "6");
+    let step = bench.ok(op("step_over")).await;
+    assert_eq!((step.stop(), step.value("sum")), (at("step", "main.go", 15), "7".into()));
+    let end = bench.ok(op("continue")).await;
+    assert_eq!((end.state(), end.fields["exit_code"].as_i64()), ("exited", Some(4)), "{}", end.text);
+    assert_eq!(end.output(), "sum 7\n");
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn a_go_panic_stops_and_a_go_test_is_debugged() {
+    let bench = module();
+    let stop = bench.ok(json!({"op": "launch", "program": ".", "args": ["x"]})).await;
+    let (reason, _, _) = stop.stop();
+    assert_eq!(reason, "exception", "{}", stop.text);
+    assert!(stop.text.contains("index out of range"), "{}", stop.text);
+    assert!(stop.text.contains("main.go:26"), "{}", stop.text);
+    bench.ok(op("terminate")).await;
+    bench.ok(json!({"op": "breakpoints", "file": "main.go", "lines": [18]})).await;
+    let stop = bench.ok(json!({"op": "launch", "program": ".", "test": true})).await;
+    assert_eq!((stop.stop(), stop.value("sum")), (at("breakpoint", "main.go", 18), "1".into()));
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn a_build_error_is_shown() {
+    let bench = module();
+    bench.put("main.go", "package main\n\nfunc main() { undefinedThing() }\n");
+    let said = bench.err(json!({"op": "launch", "program": "."})).await;
+    assert!(said.text.contains("undefinedThing"), "{}", said.text);
+    assert_eq!(bench.ok(op("status")).await.state(), "none");
+    bench.end().await;
+}

@@ -1,0 +1,13 @@
+//! The tool over real debug adapters and over a scripted one.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests; they look at the machine from outside"
+)]
+
+mod bench;
+mod go;
+mod native;
+mod python;

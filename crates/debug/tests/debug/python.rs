@@ -1,0 +1,86 @@
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::bench::{Bench, at, is_alive, op};
+
+const SUMS: &str = "\
+import sys
+
+def total(items):
+    result = 0
+    for index, item in enumerate(items):
+        result += item
+
+    return result
+
+def main():
+    values = [3, 4, 5]
+    print('adding', len(values))
+    answer = total(values)
+    print('total', answer)
+
+main()
+";
+
+fn project() -> Bench {
+    let bench = Bench::new();
+    bench.put("requirements.txt", "").put("sums.py", SUMS);
+    bench
+}
+
+#[tokio::test]
+async fn a_program_is_stopped_looked_into_and_stepped() {
+    let bench = project();
+    let said = bench.ok(json!({"op": "breakpoints", "file": "sums.py", "lines": [{"line": 6, "condition": "index == 1"}]})).await;
+    assert_eq!(said.fields["breakpoints"][0]["verified"], false);
+    assert_eq!(said.state(), "none");
+    let stop = bench.ok(json!({"op": "launch", "program": "sums.py"})).await;
+    assert_eq!(stop.stop(), at("breakpoint", "sums.py", 6));
+    assert_eq!(
+        (stop.value("index"), stop.value("item"), stop.value("result")),
+        ("1".into(), "4".into(), "3".into())
+    );
+    assert_eq!(stop.output(), "adding 3\n");
+    let pid = stop.pid();
+    assert!(is_alive(pid));
+
+    let stack = bench.ok(op("stack")).await;
+    let names: Vec<&str> = stack.fields["frames"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|frame| frame["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["total", "main", "<module>"]);
+    let outer = stack.fields["frames"][1]["id"].clone();
+    let value = bench.ok(json!({"op": "evaluate", "expression": "answer if 'answer' in dir() else values[0] * 10", "frame_id": outer})).await;
+    assert_eq!(value.fields["result"], "30");
+    let scopes = bench.ok(json!({"op": "scopes", "frame_id": outer})).await;
+    assert_eq!(scopes.fields["scopes"][0]["name"], "Locals");
+    let reference = scopes.fields["scopes"][0]["reference"].clone();
+    let locals = bench.ok(json!({"op": "variables", "reference": reference})).await;
+    assert_eq!(locals.value("values"), "[3, 4, 5]");
+    let children =
+        bench.ok(json!({"op": "variables", "reference": locals.variable("values")["reference"]})).await;
+    assert_eq!(children.value("1"), "4");
+
+    let step = bench.ok(op("step_over")).await;
+    assert_eq!(step.stop(), at("step", "sums.py", 5));
+    assert_eq!(step.value("result"), "7");
+    // The adapter would answer for the old frame with what is there now.
+    let stale = bench.err(json!({"op": "evaluate", "expression": "values", "frame_id": outer})).await;
+    assert!(stale.text.contains("has moved"), "{}", stale.text);
+    let stale = bench.err(json!({"op": "variables", "reference": reference})).await;
+    assert!(stale.text.contains("has moved"), "{}", stale.text);
+
+    let out = bench.ok(op("step_out")).await;
+    assert_eq!(out.stop(), at("step", "sums.py", 13));
+    let end = bench.ok(op("continue")).await;
+    assert_eq!((end.state(), end.fields["exit_code"].as_i64()), ("exited", Some(0)));
+    assert_eq!(end.output(), "total 12\n");
+    let late = bench.err(op("stack")).await;
+    assert_eq!(late.state(), "exited");
+    let again = bench.ok(op("restart")).await;
+    assert_eq!(again.stop(), at("breakpoint", "sums.py", 6));
+    bench.end().await;
+}
