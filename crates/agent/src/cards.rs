@@ -6,10 +6,11 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::transcript::{Event, Journal, JournalError};
@@ -77,6 +78,8 @@ pub enum Answer {
         /// The person's words; may be empty.
         reason: String,
     },
+    /// Nobody answered in the time that the question had. Given by Haft alone; nothing was chosen.
+    TimedOut,
     /// Nobody will answer any more: the call was cancelled or the process ended.
     Cancelled,
 }
@@ -129,12 +132,23 @@ pub enum AskError {
     Journal(#[from] JournalError),
 }
 
+/// A card's number and what was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The card.
+    pub number: u64,
+    /// Never [`Answer::Cancelled`].
+    pub answer: Answer,
+}
+
 /// The cards of a conversation and the people who can answer them.
 pub struct Cards {
     journal: Arc<Journal>,
     people: Arc<AtomicUsize>,
     last: AtomicU64,
     open: Mutex<BTreeMap<u64, Waiting>>,
+    /// Cards that are asked or being recorded as closed.
+    busy: watch::Sender<usize>,
 }
 
 struct Waiting {
@@ -157,7 +171,13 @@ impl Cards {
     /// The cards of the journal's conversation; numbers go on where they were.
     pub fn new(journal: Arc<Journal>) -> Self {
         let last = journal.with_transcript(crate::Transcript::last_card);
-        Cards { journal, people: Arc::default(), last: AtomicU64::new(last), open: Mutex::default() }
+        Cards {
+            journal,
+            people: Arc::default(),
+            last: AtomicU64::new(last),
+            open: Mutex::default(),
+            busy: watch::Sender::new(0),
+        }
     }
 
     /// Somebody is there who can answer.
@@ -171,14 +191,39 @@ impl Cards {
         self.people.load(Ordering::SeqCst) > 0
     }
 
-    /// Puts a card (its number is given here) before the people and waits for the answer. Fails at once when nobody is there.
-    pub async fn ask(&self, mut card: Card, cancel: &CancellationToken) -> Result<Answer, AskError> {
+    /// Puts a card (its number is given here) before the people and waits for the answer, with no `time` for as long as it takes. Fails at
+    /// once when nobody is there. When the returned future is dropped, the card is closed as cancelled.
+    pub async fn ask(
+        self: &Arc<Self>,
+        card: Card,
+        time: Option<Duration>,
+        cancel: &CancellationToken,
+    ) -> Result<Answered, AskError> {
         if !self.attended() {
             return Err(AskError::Nobody);
         }
+        let cancel = cancel.child_token();
+        let _drop_cancels = cancel.clone().drop_guard();
+        let (cards, busy) = (Arc::clone(self), Busy::new(&self.busy));
+        // In a task of its own, so that a card is closed in the transcript whatever becomes of its caller.
+        let asking = tokio::spawn(async move {
+            let answered = cards.put(card, time, &cancel).await;
+            drop(busy);
+            answered
+        });
+        // The task ends early only together with the runtime.
+        asking.await.unwrap_or(Err(AskError::Cancelled))
+    }
+
+    async fn put(
+        &self,
+        mut card: Card,
+        time: Option<Duration>,
+        cancel: &CancellationToken,
+    ) -> Result<Answered, AskError> {
         let number = self.last.fetch_add(1, Ordering::SeqCst) + 1;
         card.number = number;
-        let (sender, receiver) = oneshot::channel();
+        let (sender, mut receiver) = oneshot::channel();
         self.open().insert(number, Waiting { card: card.clone(), sender });
         // Dropped with this future: a card never outlives the call that waits for it.
         let forget = Forget { cards: self, number };
@@ -187,16 +232,26 @@ impl Cards {
             return Err(AskError::Nobody);
         }
         self.journal.append(vec![Event::CardOpened { card }]).await?;
-        let answer = tokio::select! {
-            answer = receiver => answer.unwrap_or(Answer::Cancelled),
-            () = cancel.cancelled() => Answer::Cancelled,
+        let too_late = async {
+            match time {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
         };
+        let given_up = tokio::select! {
+            biased;
+            answer = &mut receiver => Err(answer.unwrap_or(Answer::Cancelled)),
+            () = cancel.cancelled() => Ok(Answer::Cancelled),
+            () = too_late => Ok(Answer::TimedOut),
+        };
+        // From here on no answer is taken; one that was taken in this very moment counts, for its person was told so.
         drop(forget);
+        let answer = given_up.map_or_else(|answer| answer, |end| receiver.try_recv().unwrap_or(end));
         self.journal.append(vec![Event::CardClosed { number, answer: answer.clone() }]).await?;
         match answer {
             Answer::Cancelled if cancel.is_cancelled() => Err(AskError::Cancelled),
             Answer::Cancelled => Err(AskError::Nobody),
-            answer => Ok(answer),
+            answer => Ok(Answered { number, answer }),
         }
     }
 
@@ -218,8 +273,29 @@ impl Cards {
         }
     }
 
+    /// Returns when no card is asked any more and all are recorded as closed.
+    pub async fn settled(&self) {
+        // The sender lives as long as `self`.
+        drop(self.busy.subscribe().wait_for(|busy| *busy == 0).await);
+    }
+
     fn open(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Waiting>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Busy(watch::Sender<usize>);
+
+impl Busy {
+    fn new(count: &watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Busy(count.clone())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
     }
 }
 
@@ -237,6 +313,9 @@ impl Drop for Forget<'_> {
 fn check(card: &Card, answer: &Answer) -> Result<(), CardError> {
     let number = card.number;
     match (card.kind, answer) {
+        (_, Answer::TimedOut) => {
+            Err(CardError::Shape { number, expected: "times out by itself; nobody can answer that" })
+        }
         (CardKind::Permission, Answer::Allowed { .. } | Answer::Denied { .. } | Answer::Cancelled) => Ok(()),
         // Not answering a permission is not a yes.
         (CardKind::Permission, Answer::Skipped) => Ok(()),

@@ -1,6 +1,7 @@
 use std::{
     path::PathBuf,
     sync::{Arc, RwLock},
+    time::Duration,
 };
 
 use haft_files::{Jobs, Reads};
@@ -8,23 +9,25 @@ use haft_model::{Model, UserPart};
 use haft_store::{ConversationId, StoreError};
 use haft_structure::{Engine, Staging};
 use haft_system::{Changes, Environment, Supervisor, Workdir};
-use haft_tool::{Call, Context, Explained, Origin, Outcome, Progress, Registry, Spec};
+use haft_tool::{Call, Context, Explained, Origin, Outcome, Progress, Registry, Spec, Surface, SurfaceKind};
 use serde_json::Value;
 use tokio::sync::{Mutex, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Mode, Setup, Spent, Transcript,
+    Host, Mode, Setup, Spent, Transcript,
     cards::Cards,
     config::Config,
     guard::Policy,
+    helper::{Gate, Nursery, Role},
     instructions,
     layers::{Bound, Permission, Record, Wholes},
-    limits::{MAX_STEPS, PROGRESS},
+    limits::{MAX_STEPS, PROGRESS, QUESTION_TIMEOUT_SECONDS},
     prompt::system_prompt,
-    run::Run,
+    run::{Arrivals, Run},
     transcript::{Event, Frame, Journal, JournalError, RunEnd},
-    wiring::{self, Resources},
+    vibe::{Roster, StopOnDrop, WorkerLine},
+    wiring::{self, Questions, Resources},
 };
 
 /// One thread of work in one working directory: its transcript, its mode, its cards and its tools.
@@ -36,8 +39,21 @@ pub struct Conversation {
     workdir: Workdir,
     environment: Environment,
     config: Config,
+    /// The surface, where it does not follow the mode.
+    surface: Option<Surface>,
+    /// The workers, where this conversation may have any.
+    roster: Option<StopOnDrop>,
     /// Held by the run that is going on.
     running: Mutex<()>,
+}
+
+/// Bounds of a run besides those of the settings.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bounds {
+    /// Model answers.
+    pub(crate) steps: Option<u32>,
+    /// Tokens of all answers, requests included.
+    pub(crate) tokens: Option<u64>,
 }
 
 pub(crate) struct Parts {
@@ -49,6 +65,8 @@ pub(crate) struct Parts {
     pub(crate) changes: Changes,
     pub(crate) outputs: PathBuf,
     pub(crate) setup: Setup,
+    pub(crate) role: Role,
+    pub(crate) host: Host,
 }
 
 /// Why a run did not begin or could not be recorded.
@@ -64,13 +82,38 @@ pub enum RunError {
 
 impl Conversation {
     pub(crate) fn assemble(parts: Parts) -> Self {
-        let Parts { journal, environment, supervisor, parser, workdir, changes, outputs, setup } = parts;
+        let Parts { journal, environment, supervisor, parser, workdir, changes, outputs, setup, role, host } =
+            parts;
         let cards = Arc::new(Cards::new(journal.clone()));
         let jobs = Arc::new(Jobs::new(supervisor.clone()));
-        let mut policy: Policy = setup.config.policy();
-        for rule in journal.with_transcript(|transcript| transcript.rules().to_vec()) {
-            policy.add(rule);
-        }
+        let surface = role.surface();
+        let (gate, roster, reads_only) = match role {
+            Role::Agent => {
+                let mut policy: Policy = setup.config.policy();
+                for rule in journal.with_transcript(|transcript| transcript.rules().to_vec()) {
+                    policy.add(rule);
+                }
+                let gate = Gate {
+                    policy: Arc::new(RwLock::new(policy)),
+                    cards: cards.clone(),
+                    journal: journal.clone(),
+                    approve: setup.approve,
+                    from: "agent".into(),
+                };
+                (gate, true, false)
+            }
+            Role::Explorer(gate) => (gate, false, true),
+            Role::Worker(gate, _) => (gate, false, false),
+        };
+        let nursery = Nursery {
+            host,
+            parent: journal.record().clone(),
+            config: setup.config.clone(),
+            gate: gate.clone(),
+        };
+        let roster = roster
+            .then(|| Arc::new(Roster::new(nursery.clone(), journal.clone(), Mode::Vibe.surface().ceiling())));
+        let question_time = setup.config.question_timeout_seconds().unwrap_or(QUESTION_TIMEOUT_SECONDS);
         let wholes = Wholes::default();
         let resources = Resources {
             workdir: Some(workdir.clone()),
@@ -78,19 +121,25 @@ impl Conversation {
             reads: Reads::default(),
             supervisor: Some(supervisor),
             jobs: Some(jobs.clone()),
+            shell_time: setup
+                .config
+                .shell_timeout_seconds()
+                .map(|seconds| Duration::from_secs(seconds.into())),
             parser: Some(parser),
             staging: Some(Arc::new(Staging::new())),
+            questions: Some(Questions {
+                cards: gate.cards.clone(),
+                from: gate.from.clone(),
+                time: Duration::from_secs(question_time.into()),
+            }),
+            space: Some(journal.record().space.clone()).filter(|space| !space.is_empty()),
+            helpers: Some(nursery),
+            roster: roster.clone(),
         };
+        let resources = if reads_only { resources.reads_only() } else { resources };
         let registry = wiring::tools(resources)
             .layer(Record { journal: journal.clone(), wholes: wholes.clone() })
-            .layer(Permission {
-                policy: Arc::new(RwLock::new(policy)),
-                workdir: workdir.clone(),
-                cards: cards.clone(),
-                journal: journal.clone(),
-                approve: setup.approve,
-                from: "agent".into(),
-            })
+            .layer(Permission { gate, workdir: workdir.clone() })
             .layer(Bound { journal: journal.clone(), wholes, outputs })
             .build();
         Conversation {
@@ -101,6 +150,8 @@ impl Conversation {
             workdir,
             environment,
             config: setup.config,
+            surface,
+            roster: roster.map(StopOnDrop),
             running: Mutex::new(()),
         }
     }
@@ -122,7 +173,7 @@ impl Conversation {
 
     /// The tools as the current mode sees them.
     pub fn tools(&self) -> Vec<Spec> {
-        self.registry.list(&self.mode().surface()).into_iter().cloned().collect()
+        self.registry.list(&self.surface()).into_iter().cloned().collect()
     }
 
     /// Every known tool: registered or why not, and which surfaces see it.
@@ -150,9 +201,37 @@ impl Conversation {
         self.with_transcript(Transcript::mode)
     }
 
-    /// Changes the mode. For people only: no tool and no model reaches this (SPEC G2).
+    fn surface(&self) -> Surface {
+        self.surface.unwrap_or_else(|| self.mode().surface())
+    }
+
+    /// Changes the mode. For people only: no tool and no model reaches this (SPEC G2). Leaving vibe mode stops the workers; a notice says which.
     pub async fn set_mode(&self, mode: Mode) -> Result<(), JournalError> {
-        self.journal.append(vec![Event::ModeChanged { mode }]).await
+        let before = self.mode();
+        self.journal.append(vec![Event::ModeChanged { mode }]).await?;
+        if before != Mode::Vibe || mode == Mode::Vibe {
+            return Ok(());
+        }
+        let Some(StopOnDrop(roster)) = &self.roster else { return Ok(()) };
+        let stopped = roster.stop_all("vibe mode was left").await;
+        if stopped.is_empty() {
+            return Ok(());
+        }
+        let text = format!(
+            "Vibe mode was left, so {} stopped: {}.",
+            if stopped.len() == 1 {
+                "1 worker was".to_owned()
+            } else {
+                format!("{} workers were", stopped.len())
+            },
+            stopped.join(", ")
+        );
+        self.journal.append(vec![Event::Notice { text }]).await
+    }
+
+    /// The workers, the oldest first.
+    pub fn workers(&self) -> Vec<WorkerLine> {
+        self.roster.as_ref().map(|StopOnDrop(roster)| roster.lines()).unwrap_or_default()
     }
 
     /// What it has used.
@@ -168,7 +247,7 @@ impl Conversation {
         origin: Origin,
         cancel: CancellationToken,
     ) -> Outcome {
-        let surface = self.mode().surface();
+        let surface = self.surface();
         let (sender, mut receiver) = mpsc::channel(PROGRESS);
         let mut call = Call::new(tool, arguments, origin);
         // Ids are unique in the conversation, which may be older than this process.
@@ -191,18 +270,43 @@ impl Conversation {
         input: Vec<UserPart>,
         cancel: CancellationToken,
     ) -> Result<RunEnd, RunError> {
+        let arrivals = self.roster.as_ref().map(|StopOnDrop(roster)| roster.as_ref() as &dyn Arrivals);
+        self.run_within(model, input, cancel, Bounds::default(), arrivals).await
+    }
+
+    pub(crate) async fn run_within(
+        &self,
+        model: &dyn Model,
+        input: Vec<UserPart>,
+        cancel: CancellationToken,
+        bounds: Bounds,
+        arrivals: Option<&dyn Arrivals>,
+    ) -> Result<RunEnd, RunError> {
         let Ok(_running) = self.running.try_lock() else { return Err(RunError::Busy) };
+        let configured = self.config.max_steps().unwrap_or(MAX_STEPS);
         let instructions = instructions::collect(&self.environment, &self.workdir, &self.config);
         let run = Run {
             journal: &self.journal,
             registry: &self.registry,
             model,
-            system: system_prompt(&self.workdir, self.mode(), &instructions.text),
-            max_steps: self.config.max_steps().unwrap_or(MAX_STEPS),
+            system: system_prompt(&self.workdir, self.surface().kind(), &instructions.text),
+            surface: self.surface,
+            origin: match self.surface.map(|surface| surface.kind()) {
+                Some(SurfaceKind::Worker) => Origin::Worker,
+                _ => Origin::Model,
+            },
+            arrivals,
+            max_steps: bounds.steps.map_or(configured, |steps| steps.min(configured)),
+            max_tokens: bounds.tokens,
             max_output_tokens: self.config.max_output_tokens(),
             cancel,
         };
         Ok(run.go(input).await?)
+    }
+
+    /// Takes in what was said to it, while a run goes on or before the next.
+    pub(crate) async fn say(&self, parts: Vec<UserPart>) -> Result<(), JournalError> {
+        self.journal.append(vec![Event::UserMessage { parts }]).await
     }
 
     /// Gives the conversation a title for lists.
@@ -212,7 +316,13 @@ impl Conversation {
 
     /// Ends what the conversation started and gives it back.
     pub async fn close(&self) -> Result<(), StoreError> {
+        if let Some(StopOnDrop(roster)) = &self.roster {
+            roster.stop_all("its director's conversation was closed").await;
+        }
         self.jobs.shutdown().await;
+        // Its own cards, that is; those of a worker are its director's.
+        self.cards.leave();
+        self.cards.settled().await;
         self.journal.close().await
     }
 }

@@ -11,11 +11,15 @@ use haft_system::{
 };
 
 use crate::{
-    Approve, Conversation, Journal, JournalError, Mode, config::Config, conversation::Parts,
+    Approve, Conversation, Journal, JournalError, Mode,
+    config::Config,
+    conversation::Parts,
+    helper::{Configured, OpenModel, Role},
     transcript::Event,
 };
 
-/// The server object: what all conversations of a process share.
+/// The server object: what all conversations of a process share. Cheap to clone.
+#[derive(Clone)]
 pub struct Host {
     environment: Environment,
     supervisor: Supervisor,
@@ -24,7 +28,8 @@ pub struct Host {
     store: SharedStore,
     state: PathBuf,
     /// One change set door per working directory, so that its write lock and observers are shared.
-    changes: Mutex<HashMap<PathBuf, Changes>>,
+    changes: Arc<Mutex<HashMap<PathBuf, Changes>>>,
+    models: Arc<dyn OpenModel>,
 }
 
 /// How a conversation is to be.
@@ -57,6 +62,11 @@ pub enum HostError {
     /// The working directory cannot be used.
     #[error(transparent)]
     Directory(#[from] PathError),
+    /// A worker of the conversation that this one was forked from.
+    #[error(
+        "conversation {0} belongs to another conversation, the one that this was forked from: spawn a worker of your own"
+    )]
+    OfAnother(ConversationId),
     /// The journal of file changes cannot be used.
     #[error(transparent)]
     Changes(#[from] ChangeError),
@@ -86,7 +96,15 @@ impl Host {
     /// A host over a store of the caller's.
     pub fn with_store(environment: Environment, store: SharedStore, state: PathBuf) -> Self {
         let supervisor = Supervisor::new(environment.clone());
-        Host { environment, supervisor, parser: Arc::default(), store, state, changes: Mutex::default() }
+        Host {
+            environment,
+            supervisor,
+            parser: Arc::default(),
+            store,
+            state,
+            changes: Arc::default(),
+            models: Arc::new(Configured::default()),
+        }
     }
 
     /// Starts a conversation in `directory`.
@@ -106,7 +124,44 @@ impl Host {
         };
         let journal = Journal::create(self.store.clone(), record, &own_identity()).await?;
         journal.append(vec![Event::ModeChanged { mode: setup.mode }]).await?;
-        self.assemble(journal, workdir, setup).await
+        self.assemble(journal, workdir, setup, Role::Agent).await
+    }
+
+    /// The conversation `id` of a helper of `parent`: taken up if there is one, else begun in the directory of `parent`.
+    pub(crate) async fn helper(
+        &self,
+        id: ConversationId,
+        parent: &ConversationRecord,
+        title: &str,
+        setup: Setup,
+        role: Role,
+    ) -> Result<Conversation, HostError> {
+        let workdir = self.workdir(Path::new(&parent.directory), &setup.config)?;
+        let journal = match self.store.conversation(&id).await {
+            Ok(record) if record.parent.as_ref() == Some(&parent.id) => {
+                Journal::resume(self.store.clone(), &id, &own_identity()).await?
+            }
+            // The roster of a fork is a copy; the workers in it are not.
+            Ok(_) => return Err(HostError::OfAnother(id)),
+            Err(StoreError::NotFound { .. }) => {
+                let now = clock::now_ms();
+                let mut extra = serde_json::Map::new();
+                extra.insert(ROLE.into(), role.word().into());
+                let record = ConversationRecord {
+                    id,
+                    parent: Some(parent.id.clone()),
+                    title: title.to_owned(),
+                    created_at_ms: now,
+                    updated_at_ms: now,
+                    last_sequence: 0,
+                    extra,
+                    ..parent.clone()
+                };
+                Journal::create(self.store.clone(), record, &own_identity()).await?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.assemble(journal, workdir, setup, role).await
     }
 
     /// Takes up a conversation; its mode and rules are as they were, what a dead process left open is closed.
@@ -114,7 +169,7 @@ impl Host {
         let record = self.store.conversation(id).await?;
         let workdir = self.workdir(Path::new(&record.directory), &setup.config)?;
         let journal = Journal::resume(self.store.clone(), id, &own_identity()).await?;
-        self.assemble(journal, workdir, setup).await
+        self.assemble(journal, workdir, setup, Role::Agent).await
     }
 
     /// A new conversation that begins as a copy of another one's events up to `upto` (all of them if none).
@@ -132,6 +187,7 @@ impl Host {
             created_at_ms: now,
             updated_at_ms: now,
             last_sequence: 0,
+            extra: origin.extra.into_iter().filter(|(key, _)| key != ROLE).collect(),
             ..origin
         };
         let id = record.id.clone();
@@ -144,6 +200,7 @@ impl Host {
         journal: Journal,
         workdir: Workdir,
         setup: Setup,
+        role: Role,
     ) -> Result<Conversation, HostError> {
         let outputs = self.state.join("outputs").join(&journal.record().id.0);
         create_private(&outputs)
@@ -164,6 +221,8 @@ impl Host {
             changes,
             outputs,
             setup,
+            role,
+            host: self.clone(),
         }))
     }
 
@@ -185,6 +244,16 @@ impl Host {
         Ok((changes, recovered.iter().map(ToString::to_string).collect()))
     }
 
+    /// Lets `models` open what explorers and workers use.
+    #[must_use]
+    pub fn with_models(self, models: Arc<dyn OpenModel>) -> Self {
+        Host { models, ..self }
+    }
+
+    pub(crate) fn models(&self) -> &dyn OpenModel {
+        self.models.as_ref()
+    }
+
     /// The store.
     pub fn store(&self) -> &SharedStore {
         &self.store
@@ -200,6 +269,9 @@ impl Host {
         self.supervisor.shutdown().await;
     }
 }
+
+/// Where a helper's record says what it is: `explorer` or `worker`.
+pub const ROLE: &str = "role";
 
 /// A directory that only its owner can look into: transcripts hold what files and commands showed.
 fn create_private(path: &Path) -> std::io::Result<()> {

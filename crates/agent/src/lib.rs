@@ -6,10 +6,13 @@
 
 #![deny(missing_docs)]
 
+mod ask_user;
 pub mod cards;
 pub mod config;
 mod conversation;
+mod explore;
 pub mod guard;
+mod helper;
 mod host;
 pub mod instructions;
 mod layers;
@@ -18,10 +21,13 @@ mod mode;
 mod prompt;
 mod run;
 mod transcript;
+mod vibe;
 mod wiring;
 
 pub use conversation::{Conversation, RunError};
-pub use host::{Host, HostError, Setup};
+pub use helper::OpenModel;
+pub use host::{Host, HostError, ROLE, Setup};
 pub use layers::Approve;
 pub use mode::Mode;
-pub use transcript::{Event, Frame, Journal, JournalError, RunEnd, Spent, Transcript};
+pub use transcript::{Event, Frame, Journal, JournalError, RunEnd, Spent, Transcript, last_words};
+pub use vibe::{Worker, WorkerEnd, WorkerEvent, WorkerLine, WorkerResult, WorkerStatus, WorkerTier, Workers};

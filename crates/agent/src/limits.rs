@@ -29,6 +29,28 @@ pub(crate) const BYTES_PER_TOKEN: f64 = 3.5;
 pub(crate) const SUMMARY_RESULT: usize = 2_000;
 /// How often in a row a conversation that is still too long is compacted, before the run gives up.
 pub(crate) const COMPACTIONS: u32 = 2;
+/// How long a question waits for a person, unless configured: a lunch break is answered, a night is not waited through.
+pub(crate) const QUESTION_TIMEOUT_SECONDS: u32 = 1_800;
+/// Explorers of one conversation side by side; more wait for their turn.
+pub(crate) const EXPLORERS: usize = 8;
+/// Model answers of one explorer: a question that takes more was too wide.
+pub(crate) const EXPLORER_STEPS: u32 = 40;
+/// Tokens of one explorer, all its requests together: about what 40 steps in a conversation of moderate length take.
+pub(crate) const EXPLORER_TOKENS: u64 = 1_500_000;
+/// Workers of one conversation side by side; more are queued. Each may hold a build.
+pub(crate) const WORKERS_AT_ONCE: usize = 4;
+/// Workers of one conversation that are not killed: a director that wants more has lost the thread.
+pub(crate) const WORKERS: usize = 100;
+/// Characters of a worker's label, which stands on cards and in lists.
+pub(crate) const WORKER_LABEL: usize = 60;
+/// Characters of a worker's report that its director is given, about 4,000 tokens; the whole is in the worker's transcript.
+pub(crate) const WORKER_REPORT: usize = 16_000;
+/// Characters of a last result in a list.
+pub(crate) const WORKER_LISTED: usize = 400;
+/// How long `vibe_wait` waits unless told otherwise.
+pub(crate) const WORKER_WAIT_SECONDS: u32 = 30;
+/// How long it may be told to wait: longer than a test suite, shorter than a forgotten run.
+pub(crate) const WORKER_WAIT_MOST_SECONDS: u32 = 1_800;
 /// Pieces of live output that may wait to be shown.
 pub(crate) const PROGRESS: usize = 256;
 /// Depth to which a shell line's grammar tree, and `sh -c` within `sh -c`, is followed; a deeper one is treated as not understood.

@@ -12,6 +12,8 @@ pub enum Mode {
     Agent,
     /// Looking only: the ceiling is the read tier.
     Plan,
+    /// As agent, and with workers to direct (SPEC V1).
+    Vibe,
 }
 
 impl Mode {
@@ -20,6 +22,7 @@ impl Mode {
         Surface::of(match self {
             Mode::Agent => SurfaceKind::Agent,
             Mode::Plan => SurfaceKind::Plan,
+            Mode::Vibe => SurfaceKind::Vibe,
         })
     }
 }
@@ -29,6 +32,7 @@ impl fmt::Display for Mode {
         f.pad(match self {
             Mode::Agent => "agent",
             Mode::Plan => "plan",
+            Mode::Vibe => "vibe",
         })
     }
 }
@@ -40,7 +44,8 @@ impl FromStr for Mode {
         match text {
             "agent" => Ok(Mode::Agent),
             "plan" => Ok(Mode::Plan),
-            other => Err(format!("`{other}` is not a mode: agent or plan")),
+            "vibe" => Ok(Mode::Vibe),
+            other => Err(format!("`{other}` is not a mode: agent, plan or vibe")),
         }
     }
 }

@@ -1,11 +1,19 @@
 //! Which tools a run has. Explicit: a tool exists when the resources it stands on were given (SPEC R2).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use haft_files::{ApplyPatch, Edit, Glob, Jobs, Read, Reads, Search, Shell, Write};
 use haft_structure::{AstEdit, AstGrep, Engine, Resolve, Staging};
 use haft_system::{Changes, Supervisor, Workdir};
 use haft_tool::{Family, Registry, RegistryBuilder, Tier};
+
+use crate::{
+    ask_user::AskUser,
+    cards::Cards,
+    explore::Explore,
+    helper::Nursery,
+    vibe::{Roster, VibeKill, VibeList, VibeSend, VibeSpawn, VibeWait},
+};
 
 /// What a run was given.
 pub(crate) struct Resources {
@@ -14,13 +22,47 @@ pub(crate) struct Resources {
     pub(crate) reads: Reads,
     pub(crate) supervisor: Option<Supervisor>,
     pub(crate) jobs: Option<Arc<Jobs>>,
+    /// The time-out of commands that do not name one, where the settings do.
+    pub(crate) shell_time: Option<Duration>,
     pub(crate) parser: Option<Arc<Engine>>,
     pub(crate) staging: Option<Arc<Staging>>,
+    /// The question port.
+    pub(crate) questions: Option<Questions>,
+    /// The space whose people are asked.
+    pub(crate) space: Option<String>,
+    /// Makes explorers.
+    pub(crate) helpers: Option<Nursery>,
+    pub(crate) roster: Option<Arc<Roster>>,
+}
+
+/// Whom questions go to, in whose name, and for how long.
+pub(crate) struct Questions {
+    pub(crate) cards: Arc<Cards>,
+    pub(crate) from: String,
+    pub(crate) time: Duration,
+}
+
+impl Resources {
+    /// Without everything that changes, starts or asks something: an explorer cannot be given by mistake what it must not have (SPEC R4).
+    pub(crate) fn reads_only(self) -> Self {
+        Resources {
+            changes: None,
+            supervisor: None,
+            jobs: None,
+            staging: None,
+            questions: None,
+            helpers: None,
+            roster: None,
+            ..self
+        }
+    }
 }
 
 /// The known tools, registered or noted with the reason why not. Their order is what models see; new ones go to the end.
 pub(crate) fn tools(resources: Resources) -> RegistryBuilder {
-    let Resources { workdir, changes, reads, supervisor, jobs, parser, staging } = resources;
+    let people = (resources.questions, resources.space);
+    let (helpers, roster) = (resources.helpers, resources.roster);
+    let Resources { workdir, changes, reads, supervisor, jobs, shell_time, parser, staging, .. } = resources;
     let mut builder = Registry::builder();
     let general = Family::General;
     match &workdir {
@@ -52,7 +94,11 @@ pub(crate) fn tools(resources: Resources) -> RegistryBuilder {
     }
     builder = match (workdir.clone(), supervisor, jobs) {
         (Some(workdir), Some(supervisor), Some(jobs)) => {
-            builder.tool(Shell::new(supervisor, workdir, jobs), general)
+            let mut shell = Shell::new(supervisor, workdir, jobs);
+            if let Some(time) = shell_time {
+                shell = shell.with_time(time);
+            }
+            builder.tool(shell, general)
         }
         _ => builder.absent(
             "shell",
@@ -61,7 +107,56 @@ pub(crate) fn tools(resources: Resources) -> RegistryBuilder {
             "the run lacks a process supervisor, a working directory or a place for background jobs",
         ),
     };
-    structure(builder, workdir, changes, parser, staging)
+    let builder = structure(builder, workdir, changes, parser, staging);
+    workers(explorers(questions(builder, people), helpers), roster)
+}
+
+/// `ask_user` ← question port and a space, both (SPEC R2).
+fn questions(builder: RegistryBuilder, people: (Option<Questions>, Option<String>)) -> RegistryBuilder {
+    match people {
+        (Some(Questions { cards, from, time }), Some(_)) => {
+            builder.tool(AskUser::new(cards, from, time), Family::Workshop)
+        }
+        (None, _) => builder.absent("ask_user", Tier::Read, Family::Workshop, "the run has no question port"),
+        (_, None) => builder.absent(
+            "ask_user",
+            Tier::Read,
+            Family::Workshop,
+            "the run is in no space, so nobody sees it",
+        ),
+    }
+}
+
+/// `explore` ← a way to make helpers, and a model for them.
+fn explorers(builder: RegistryBuilder, helpers: Option<Nursery>) -> RegistryBuilder {
+    let why = match helpers {
+        Some(helpers) if helpers.config.fast().is_some() => {
+            return builder.tool(Explore::new(helpers), Family::Workshop);
+        }
+        Some(_) => {
+            "no model is configured for explorers: `models.fast` or `models.default`, --fast or --model"
+        }
+        None => "an explorer has no explorers",
+    };
+    builder.absent("explore", Tier::Read, Family::Workshop, why)
+}
+
+/// `vibe_*` ← roster; only the surface of vibe mode sees them (SPEC R2).
+fn workers(builder: RegistryBuilder, roster: Option<Arc<Roster>>) -> RegistryBuilder {
+    let family = Family::Workers;
+    match roster {
+        Some(roster) => builder
+            .tool(VibeSpawn(roster.clone()), family)
+            .tool(VibeSend(roster.clone()), family)
+            .tool(VibeWait(roster.clone()), family)
+            .tool(VibeKill(roster.clone()), family)
+            .tool(VibeList(roster), family),
+        None => ["vibe_spawn", "vibe_send", "vibe_wait", "vibe_kill", "vibe_list"]
+            .into_iter()
+            .fold(builder, |builder, name| {
+                builder.absent(name, Tier::Read, family, "helpers have no workers of their own")
+            }),
+    }
 }
 
 /// `ast_grep` ← parser; `ast_edit`, `resolve` ← parser and staging area (SPEC R2).

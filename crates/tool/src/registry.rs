@@ -16,6 +16,8 @@ pub enum Family {
     General,
     /// The tools that Haft exists for (SPEC R4).
     Workshop,
+    /// The tools that steer workers; they exist only while vibe mode is on (SPEC R2).
+    Workers,
 }
 
 /// The tools of a run, and the one way to call them.

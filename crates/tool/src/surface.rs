@@ -12,6 +12,8 @@ pub enum SurfaceKind {
     Agent,
     /// The same agent in plan mode: it may look, not touch (SPEC G2).
     Plan,
+    /// The same agent in vibe mode, where it puts workers to work (SPEC V1).
+    Vibe,
     /// A read-only subagent (SPEC G3).
     Explorer,
     /// A background worker (SPEC V1).
@@ -22,8 +24,14 @@ pub enum SurfaceKind {
 
 impl SurfaceKind {
     /// Every kind, in the order in which they are listed for people.
-    pub const ALL: [SurfaceKind; 5] =
-        [SurfaceKind::Agent, SurfaceKind::Plan, SurfaceKind::Explorer, SurfaceKind::Worker, SurfaceKind::Mcp];
+    pub const ALL: [SurfaceKind; 6] = [
+        SurfaceKind::Agent,
+        SurfaceKind::Plan,
+        SurfaceKind::Vibe,
+        SurfaceKind::Explorer,
+        SurfaceKind::Worker,
+        SurfaceKind::Mcp,
+    ];
 }
 
 impl fmt::Display for SurfaceKind {
@@ -31,6 +39,7 @@ impl fmt::Display for SurfaceKind {
         f.pad(match self {
             SurfaceKind::Agent => "agent",
             SurfaceKind::Plan => "plan",
+            SurfaceKind::Vibe => "vibe",
             SurfaceKind::Explorer => "explorer",
             SurfaceKind::Worker => "worker",
             SurfaceKind::Mcp => "mcp",
@@ -60,7 +69,7 @@ impl Surface {
     pub fn of(kind: SurfaceKind) -> Self {
         let ceiling = match kind {
             SurfaceKind::Plan | SurfaceKind::Explorer => Tier::Read,
-            SurfaceKind::Agent | SurfaceKind::Worker | SurfaceKind::Mcp => Tier::Exec,
+            SurfaceKind::Agent | SurfaceKind::Vibe | SurfaceKind::Worker | SurfaceKind::Mcp => Tier::Exec,
         };
         Surface { kind, ceiling }
     }
@@ -82,6 +91,11 @@ impl Surface {
 
     /// Whether a tool of this tier and family exists as far as this surface can tell.
     pub fn sees(&self, tier: Tier, family: Family) -> bool {
-        tier <= self.ceiling && (self.kind != SurfaceKind::Mcp || family == Family::General)
+        let shown = match family {
+            Family::General => true,
+            Family::Workshop => self.kind != SurfaceKind::Mcp,
+            Family::Workers => self.kind == SurfaceKind::Vibe,
+        };
+        shown && tier <= self.ceiling
     }
 }

@@ -177,6 +177,10 @@ impl Config {
             ItemValue::ShellTimeout(seconds) => {
                 self.shell_timeout_seconds = Some(over(seconds, &origin, self.shell_timeout_seconds.take()));
             }
+            ItemValue::QuestionTimeout(seconds) => {
+                self.question_timeout_seconds =
+                    Some(over(seconds, &origin, self.question_timeout_seconds.take()));
+            }
             ItemValue::InstructionFile(file) => {
                 let path = located(environment, source, &file);
                 if !self.instruction_files.contains(&path) {
@@ -220,6 +224,12 @@ impl Config {
             ItemValue::MaxSteps(steps) => lower(self.max_steps(), Some(crate::limits::MAX_STEPS), *steps),
             ItemValue::MaxOutputTokens(tokens) => lower(self.max_output_tokens(), None, *tokens),
             ItemValue::ShellTimeout(seconds) => lower(self.shell_timeout_seconds(), None, *seconds),
+            // A shorter wait is an earlier "nobody answered", never an answer.
+            ItemValue::QuestionTimeout(seconds) => lower(
+                self.question_timeout_seconds(),
+                Some(crate::limits::QUESTION_TIMEOUT_SECONDS),
+                *seconds,
+            ),
             // Inside the project it is no more than an AGENTS.md there.
             ItemValue::InstructionFile(file) => {
                 let path = source.directory().join(file);
@@ -374,6 +384,7 @@ fn describe(value: &ItemValue) -> String {
         ItemValue::Rule(rule) => rule.in_words(),
         ItemValue::MaxSteps(number)
         | ItemValue::MaxOutputTokens(number)
-        | ItemValue::ShellTimeout(number) => number.to_string(),
+        | ItemValue::ShellTimeout(number)
+        | ItemValue::QuestionTimeout(number) => number.to_string(),
     }
 }

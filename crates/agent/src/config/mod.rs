@@ -166,6 +166,7 @@ pub struct Config {
     max_steps: Option<Sourced<u32>>,
     max_output_tokens: Option<Sourced<u32>>,
     shell_timeout_seconds: Option<Sourced<u32>>,
+    question_timeout_seconds: Option<Sourced<u32>>,
     instruction_files: Vec<PathBuf>,
     secret_variables: Vec<String>,
     settings: Vec<Setting>,
@@ -228,6 +229,11 @@ impl Config {
     /// How long a shell command may run unless its call says otherwise.
     pub fn shell_timeout_seconds(&self) -> Option<u32> {
         self.shell_timeout_seconds.as_ref().map(|seconds| seconds.value)
+    }
+
+    /// How long a question waits for a person.
+    pub fn question_timeout_seconds(&self) -> Option<u32> {
+        self.question_timeout_seconds.as_ref().map(|seconds| seconds.value)
     }
 
     /// Files with instructions besides AGENTS.md, absolute, from `[instructions] files`.

@@ -46,6 +46,7 @@ pub(crate) enum ItemValue {
     MaxSteps(u32),
     MaxOutputTokens(u32),
     ShellTimeout(u32),
+    QuestionTimeout(u32),
     InstructionFile(String),
 }
 
@@ -368,8 +369,14 @@ impl Reader<'_> {
                 "max_steps" => ItemValue::MaxSteps,
                 "max_output_tokens" => ItemValue::MaxOutputTokens,
                 "shell_timeout_seconds" => ItemValue::ShellTimeout,
+                "question_timeout_seconds" => ItemValue::QuestionTimeout,
                 _ => {
-                    let known = ["max_steps", "max_output_tokens", "shell_timeout_seconds"];
+                    let known = [
+                        "max_steps",
+                        "max_output_tokens",
+                        "shell_timeout_seconds",
+                        "question_timeout_seconds",
+                    ];
                     return Err(self.unknown(table, name, at, &known));
                 }
             };

@@ -128,6 +128,7 @@ write = ["/nowhere/at/all"]
 max_steps = 500
 max_output_tokens = 8000
 shell_timeout_seconds = 60
+question_timeout_seconds = 900
 
 [instructions]
 files = ["docs/STYLE.md"]
@@ -153,8 +154,13 @@ fn every_key_is_read_and_explained() {
         [(scene.base.join("home/notes"), Access::Read), (scene.base.join("elsewhere"), Access::Read)]
     );
     assert_eq!(
-        (config.max_steps(), config.max_output_tokens(), config.shell_timeout_seconds()),
-        (Some(500), Some(8000), Some(60))
+        (
+            config.max_steps(),
+            config.max_output_tokens(),
+            config.shell_timeout_seconds(),
+            config.question_timeout_seconds()
+        ),
+        (Some(500), Some(8000), Some(60), Some(900))
     );
     assert_eq!(config.instruction_files(), [scene.work().join("docs/STYLE.md")]);
     assert_eq!(config.secret_variables(), ["QWEN_KEY"]);

@@ -1,4 +1,4 @@
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::PoisonError;
 
 use async_trait::async_trait;
 use haft_system::Workdir;
@@ -6,9 +6,10 @@ use haft_tool::{Admission, Context, Layer, Next, Outcome, Place, Spec, ToolError
 use serde_json::{Value, json};
 
 use crate::{
-    cards::{Answer, AskError, Card, CardKind, Cards},
-    guard::{Policy, Rule, Verdict},
-    transcript::{Event, Journal},
+    cards::{Answer, AskError, Card, CardKind},
+    guard::{Rule, Verdict},
+    helper::Gate,
+    transcript::Event,
 };
 
 /// What happens to a prompt before anybody is asked.
@@ -23,12 +24,8 @@ pub enum Approve {
 
 /// Holds every call against the guardrails, and asks a person where they say so (SPEC G1, Q3).
 pub(crate) struct Permission {
-    pub(crate) policy: Arc<RwLock<Policy>>,
+    pub(crate) gate: Gate,
     pub(crate) workdir: Workdir,
-    pub(crate) cards: Arc<Cards>,
-    pub(crate) journal: Arc<Journal>,
-    pub(crate) approve: Approve,
-    pub(crate) from: String,
 }
 
 #[async_trait]
@@ -39,7 +36,7 @@ impl Layer for Permission {
 
     async fn around(&self, admission: Admission<'_>, context: Context, next: Next<'_>) -> Outcome {
         let Some(spec) = admission.spec else { return next.run(context).await };
-        let verdict = self.policy.read().unwrap_or_else(PoisonError::into_inner).judge(
+        let verdict = self.gate.policy.read().unwrap_or_else(PoisonError::into_inner).judge(
             spec,
             admission.touches,
             &admission.call.arguments,
@@ -56,10 +53,11 @@ impl Layer for Permission {
                     ),
                 );
             }
-            Verdict::Prompt { .. } if self.approve == Approve::All => return next.run(context).await,
+            Verdict::Prompt { .. } if self.gate.approve == Approve::All => return next.run(context).await,
             Verdict::Prompt { why, always } => (why, always),
         };
-        match self.cards.ask(self.card(spec, &admission, &why, always.as_ref()), &context.cancel).await {
+        let card = self.card(spec, &admission, &why, always.as_ref());
+        match self.gate.cards.ask(card, None, &context.cancel).await.map(|answered| answered.answer) {
             Ok(Answer::Allowed { always: false }) => next.run(context).await,
             Ok(Answer::Allowed { always: true }) => match self.remember(always).await {
                 Ok(()) => next.run(context).await,
@@ -104,7 +102,7 @@ impl Permission {
         Card {
             number: 0,
             kind: CardKind::Permission,
-            from: self.from.clone(),
+            from: self.gate.from.clone(),
             question: question(spec, admission.touches),
             context: format!("{why}\n{}", arguments(&admission.call.arguments)),
             options,
@@ -116,11 +114,12 @@ impl Permission {
     /// "Always" without a rule that says what exactly is allowed from now on (a shell wrapper, say) holds once.
     async fn remember(&self, rule: Option<Rule>) -> Result<(), Outcome> {
         let Some(rule) = rule else { return Ok(()) };
-        self.journal
+        self.gate
+            .journal
             .append(vec![Event::RuleAdded { rule: rule.clone() }])
             .await
             .map_err(|error| Outcome::from(ToolError::operator(error.to_string())))?;
-        self.policy.write().unwrap_or_else(PoisonError::into_inner).add(rule);
+        self.gate.policy.write().unwrap_or_else(PoisonError::into_inner).add(rule);
         Ok(())
     }
 }

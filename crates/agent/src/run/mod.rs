@@ -3,8 +3,9 @@
 mod compaction;
 mod repetition;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
+use async_trait::async_trait;
 use futures::{StreamExt, future::join_all};
 use haft_model::{
     Answer, AssistantPart, Event as ModelEvent, Model, ModelError, Request, StopReason, ToolCall,
@@ -26,9 +27,24 @@ pub(crate) struct Run<'a> {
     pub(crate) registry: &'a Arc<Registry>,
     pub(crate) model: &'a dyn Model,
     pub(crate) system: String,
+    /// The surface, where it does not follow the mode.
+    pub(crate) surface: Option<Surface>,
+    /// Who makes the calls.
+    pub(crate) origin: Origin,
+    /// What may come in between two steps.
+    pub(crate) arrivals: Option<&'a dyn Arrivals>,
     pub(crate) max_steps: u32,
+    /// Of all answers together, requests included.
+    pub(crate) max_tokens: Option<u64>,
     pub(crate) max_output_tokens: Option<u32>,
     pub(crate) cancel: CancellationToken,
+}
+
+/// What comes into a conversation between two steps of its run: results of workers, messages to a worker.
+#[async_trait]
+pub(crate) trait Arrivals: Send + Sync {
+    /// Records what has come.
+    async fn take(&self) -> Result<(), JournalError>;
 }
 
 impl Run<'_> {
@@ -48,9 +64,15 @@ impl Run<'_> {
 
     async fn steps(&self) -> Result<RunEnd, JournalError> {
         let mut repetition = Repetition::default();
+        let mut tokens = 0;
         for _ in 0..self.max_steps {
+            if let Some(arrivals) = self.arrivals {
+                arrivals.take().await?;
+            }
             // The mode can be changed by a person while the run goes on; the next question then has the other schema.
-            let surface = self.journal.with_transcript(crate::Transcript::mode).surface();
+            let surface = self
+                .surface
+                .unwrap_or_else(|| self.journal.with_transcript(crate::Transcript::mode).surface());
             let answer = match self.ask(&surface).await? {
                 Ok(answer) => answer,
                 Err(ModelError::Cancelled) => return Ok(RunEnd::Interrupted),
@@ -73,9 +95,19 @@ impl Run<'_> {
                     StopReason::Refusal => RunEnd::Failed { error: "the model refused to go on".into() },
                 });
             }
+            tokens += answer.usage.input_tokens
+                + answer.usage.cache_read_tokens
+                + answer.usage.cache_write_tokens
+                + answer.usage.output_tokens;
             let outcomes = self.call_all(&surface, &calls).await?;
             if self.cancel.is_cancelled() {
                 return Ok(RunEnd::Interrupted);
+            }
+            if let Some(most) = self.max_tokens
+                && tokens >= most
+            {
+                let why = format!("the run used {tokens} tokens, and its bound is {most}");
+                return Ok(RunEnd::Stopped { why });
             }
             match repetition.look(&calls, &outcomes) {
                 Seen::New => {}
@@ -197,6 +229,7 @@ impl Run<'_> {
     /// Makes all calls of an answer side by side; the registry lets those that are not parallel-safe wait for each other (SPEC R6). When the
     /// run is stopped, calls get a moment to clean up and are then dropped, which kills what they started.
     async fn call_all(&self, surface: &Surface, calls: &[ToolCall]) -> Result<Vec<Outcome>, JournalError> {
+        let own: HashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
         let (sender, mut receiver) = mpsc::channel(PROGRESS);
         let context = Context::new(self.cancel.child_token(), Progress::to(sender));
         let work = join_all(calls.iter().map(|call| {
@@ -204,7 +237,7 @@ impl Run<'_> {
                 id: CallId(call.id.clone()),
                 tool: call.tool.clone(),
                 arguments: call.arguments.clone(),
-                origin: Origin::Model,
+                origin: self.origin,
             };
             self.registry.call(surface, call, context.clone())
         }));
@@ -212,7 +245,8 @@ impl Run<'_> {
             self.cancel.cancelled().await;
             tokio::time::sleep(STOP_GRACE).await;
         };
-        tokio::pin!(work, give_up);
+        let mut work = Box::pin(work);
+        tokio::pin!(give_up);
         loop {
             tokio::select! {
                 biased;
@@ -221,16 +255,20 @@ impl Run<'_> {
                 () = &mut give_up => break,
             }
         }
+        // Ends what is left of the calls before they are said to have ended. Their cards close by themselves.
+        drop(work);
         let cancelled =
             self.journal.with_transcript(crate::Transcript::closing).into_iter().filter_map(|event| {
                 match event {
-                    Event::CallFinished { id, ms, .. } => Some(Event::CallFinished {
-                        id,
-                        outcome: ToolError::Cancelled.into(),
-                        ms,
-                        whole: None,
-                    }),
-                    Event::CardClosed { .. } => Some(event),
+                    // Others may be making calls beside the run.
+                    Event::CallFinished { id, ms, .. } if own.contains(id.0.as_str()) => {
+                        Some(Event::CallFinished {
+                            id,
+                            outcome: ToolError::Cancelled.into(),
+                            ms,
+                            whole: None,
+                        })
+                    }
                     _ => None,
                 }
             });

@@ -8,6 +8,7 @@ use crate::{
     Mode,
     cards::{Answer, Card},
     guard::Rule,
+    vibe::WorkerEvent,
 };
 
 /// Something that happened in a conversation. Events are appended and never changed; everything that is shown of a
@@ -90,6 +91,13 @@ pub enum Event {
     Reminder {
         /// Complete sentences.
         text: String,
+    },
+    /// Something happened to a worker of this conversation.
+    Worker {
+        /// Which: 1 for `w1`.
+        worker: u64,
+        /// What.
+        event: WorkerEvent,
     },
     /// Something that people should know: a crash recovery, settings that were not used.
     Notice {

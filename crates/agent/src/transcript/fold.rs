@@ -9,6 +9,7 @@ use crate::{
     Mode,
     cards::{Answer, Card},
     guard::Rule,
+    vibe::{WorkerEnd, WorkerEvent, WorkerStatus, Workers},
 };
 
 /// What a conversation has used so far.
@@ -38,6 +39,7 @@ pub struct Transcript {
     running: bool,
     spent: Spent,
     last_usage: Usage,
+    workers: Workers,
 }
 
 impl Transcript {
@@ -71,7 +73,13 @@ impl Transcript {
             Event::CallStarted { call, .. } => {
                 self.open_calls.insert(call.id.0.clone(), (call.tool.clone(), call.origin));
             }
-            Event::CallFinished { id, outcome, .. } => self.finish(id, outcome),
+            Event::CallFinished { id, outcome, .. } => {
+                if self.open_calls.get(&id.0).is_some_and(|(tool, _)| tool == VIBE_WAIT) {
+                    self.workers.delivered_by(&outcome.structured);
+                }
+                self.finish(id, outcome);
+            }
+            Event::Worker { worker, event } => self.workers.apply(*worker, event),
             Event::CardOpened { card } => {
                 self.next_card = self.next_card.max(card.number);
                 self.open_cards.insert(card.number, card.clone());
@@ -156,6 +164,17 @@ impl Transcript {
                 .keys()
                 .map(|number| Event::CardClosed { number: *number, answer: Answer::Cancelled }),
         );
+        for worker in self.workers.iter().filter(|worker| !worker.status.is_over()) {
+            let ended = match worker.status {
+                WorkerStatus::Queued => "Haft ended before it began",
+                _ => "Haft ended while it worked",
+            };
+            events.push(Event::Worker {
+                worker: worker.number,
+                // How long the lost turn took is not known.
+                event: WorkerEvent::Ended { end: WorkerEnd::Interrupted, report: ended.into(), ms: 0 },
+            });
+        }
         if self.running {
             events.push(Event::RunFinished { end: RunEnd::Lost });
         }
@@ -192,6 +211,16 @@ impl Transcript {
         self.running
     }
 
+    /// The workers.
+    pub fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
+    /// Whether the call was started and has not come to an end.
+    pub(crate) fn call_is_open(&self, id: &CallId) -> bool {
+        self.open_calls.contains_key(&id.0)
+    }
+
     /// What was used.
     pub fn spent(&self) -> Spent {
         self.spent
@@ -201,6 +230,21 @@ impl Transcript {
     pub fn last_usage(&self) -> Usage {
         self.last_usage
     }
+}
+
+/// The call whose outcome delivers results of workers.
+const VIBE_WAIT: &str = "vibe_wait";
+
+/// What the model said last, in words; empty when it said nothing.
+pub fn last_words(transcript: &Transcript) -> String {
+    let last = transcript.messages().iter().rev().find_map(|message| match message {
+        Message::Assistant { parts } => Some(parts),
+        _ => None,
+    });
+    last.into_iter()
+        .flatten()
+        .filter_map(|part| if let AssistantPart::Text { text } = part { Some(text.as_str()) } else { None })
+        .collect()
 }
 
 fn add(sum: &mut Usage, usage: &Usage) {

@@ -6,5 +6,5 @@ mod journal;
 mod pictures;
 
 pub use event::{Event, RunEnd};
-pub use fold::{Spent, Transcript};
+pub use fold::{Spent, Transcript, last_words};
 pub use journal::{Frame, Journal, JournalError};

@@ -14,7 +14,8 @@ use std::{
 use async_trait::async_trait;
 use futures::stream;
 use haft_agent::{
-    Approve, Conversation, Event, Host, Mode, Setup,
+    Approve, Conversation, Event, Frame, Host, Mode, OpenModel, Setup,
+    cards::{Answer as CardAnswer, Attachment, Card},
     config::{Config, Overrides},
 };
 use haft_model::{
@@ -64,6 +65,28 @@ impl World {
     pub(crate) fn setup(&self, approve: Approve) -> Setup {
         let config = Config::load(self.host.environment(), &self.project(), Overrides::default()).unwrap();
         Setup { space: "default".into(), mode: Mode::Agent, approve, config }
+    }
+
+    /// With models for explorers and workers, which `play` acts.
+    pub(crate) async fn acted(
+        play: impl Fn(&Scene<'_>) -> Result<Answer, ModelError> + Send + Sync + 'static,
+    ) -> Self {
+        let World { root, host } = World::new().await;
+        World { root, host: host.with_models(Arc::new(Troupe(Arc::new(play)))) }
+    }
+
+    pub(crate) fn staffed(&self, mode: Mode, approve: Approve) -> Setup {
+        let overrides = Overrides {
+            fast: Some("test/fast".into()),
+            good: Some("test/good".into()),
+            ..Overrides::default()
+        };
+        let config = Config::load(self.host.environment(), &self.project(), overrides).unwrap();
+        Setup { space: "default".into(), mode, approve, config }
+    }
+
+    pub(crate) async fn direct(&self, approve: Approve) -> Arc<Conversation> {
+        Arc::new(self.host.start(&self.project(), self.staffed(Mode::Vibe, approve)).await.unwrap())
     }
 
     pub(crate) async fn start(&self, approve: Approve) -> Arc<Conversation> {
@@ -173,4 +196,113 @@ impl Model for Puppet {
 /// The arguments of a `write`.
 pub(crate) fn write(path: &str, content: &str) -> (&'static str, Value) {
     ("write", json!({"path": path, "content": content}))
+}
+
+/// What an acting model sees.
+pub(crate) struct Scene<'a> {
+    /// Its name.
+    pub(crate) model: &'a str,
+    /// The first thing that was said to it.
+    pub(crate) brief: String,
+    /// How often it was asked before.
+    pub(crate) step: usize,
+    pub(crate) request: &'a Request,
+}
+
+impl Scene<'_> {
+    /// All that was said to it, results included, as one text.
+    pub(crate) fn heard(&self) -> String {
+        serde_json::to_string(&self.request.messages).unwrap()
+    }
+}
+
+type Play = Arc<dyn Fn(&Scene<'_>) -> Result<Answer, ModelError> + Send + Sync>;
+
+struct Troupe(Play);
+
+impl OpenModel for Troupe {
+    fn open(&self, name: &str, _: &Config) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(Actor { name: name.to_owned(), play: self.0.clone(), asked: AtomicUsize::default() }))
+    }
+}
+
+struct Actor {
+    name: String,
+    play: Play,
+    asked: AtomicUsize,
+}
+
+#[async_trait]
+impl Model for Actor {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn profile(&self) -> Profile {
+        Profile { context_tokens: 100_000, prices: None, images: true }
+    }
+
+    async fn ask(&self, request: &Request, _: CancellationToken) -> Result<EventStream, ModelError> {
+        haft_model::check_request(request).unwrap();
+        let brief = request.messages.first().map(|message| serde_json::to_string(message).unwrap());
+        let step = self.asked.fetch_add(1, Ordering::SeqCst);
+        let answer =
+            (self.play)(&Scene { model: &self.name, brief: brief.unwrap_or_default(), step, request })?;
+        Ok(Box::pin(stream::iter([Ok(ModelEvent::Done(answer))])))
+    }
+}
+
+/// A person who answers every card as `answer` says, and keeps the cards.
+pub(crate) struct Person {
+    _attached: Attachment,
+    pub(crate) cards: Arc<Mutex<Vec<Card>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Person {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub(crate) fn person(
+    conversation: &Arc<Conversation>,
+    mut answer: impl FnMut(&Card) -> Option<CardAnswer> + Send + 'static,
+) -> Person {
+    let attached = conversation.cards().attach();
+    let cards = Arc::new(Mutex::new(Vec::new()));
+    let mut frames = conversation.watch();
+    let task = tokio::spawn({
+        let (conversation, cards) = (conversation.clone(), cards.clone());
+        async move {
+            while let Ok(frame) = frames.recv().await {
+                let Frame::Event(event) = frame else { continue };
+                let Event::CardOpened { card } = &event.1 else { continue };
+                cards.lock().unwrap().push(card.clone());
+                if let Some(answer) = answer(card) {
+                    conversation.cards().answer(card.number, answer).unwrap();
+                }
+            }
+        }
+    });
+    Person { _attached: attached, cards, task }
+}
+
+/// Waits for what has to come to pass; how long it takes is not what is tested.
+pub(crate) async fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "{what} did not come to pass");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+/// Processes whose command line holds the word `mark`.
+pub(crate) fn processes(mark: &str) -> usize {
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .filter(|line| line.split(|byte| *byte == 0).any(|word| word == mark.as_bytes()))
+        .count()
 }

@@ -1,0 +1,277 @@
+//! What the events of a conversation say about its workers.
+
+use std::{collections::BTreeMap, fmt};
+
+use haft_store::ConversationId;
+use haft_tool::CallId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Which of the configured models a worker has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkerTier {
+    /// Mechanical work with a clear specification.
+    #[default]
+    Fast,
+    /// Design, judgement, review.
+    Good,
+}
+
+impl fmt::Display for WorkerTier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            WorkerTier::Fast => "fast",
+            WorkerTier::Good => "good",
+        })
+    }
+}
+
+/// How a worker's turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkerEnd {
+    /// It has said what it wanted.
+    Settled,
+    /// It could not go on, or ran into a bound.
+    Failed,
+    /// Haft ended while it worked, or a person left vibe mode. It can be sent on.
+    Interrupted,
+    /// By its director. It stays dead.
+    Killed,
+}
+
+/// What a worker is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkerStatus {
+    /// Waits for a place.
+    Queued,
+    /// Works.
+    Running,
+    /// See [`WorkerEnd`].
+    Settled,
+    /// See [`WorkerEnd`].
+    Failed,
+    /// See [`WorkerEnd`].
+    Interrupted,
+    /// See [`WorkerEnd`].
+    Killed,
+}
+
+impl WorkerStatus {
+    /// Whether nothing more will come unless somebody sends it on.
+    pub fn is_over(self) -> bool {
+        !matches!(self, WorkerStatus::Queued | WorkerStatus::Running)
+    }
+}
+
+impl fmt::Display for WorkerStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            WorkerStatus::Queued => "queued",
+            WorkerStatus::Running => "running",
+            WorkerStatus::Settled => "settled",
+            WorkerStatus::Failed => "failed",
+            WorkerStatus::Interrupted => "interrupted",
+            WorkerStatus::Killed => "killed",
+        })
+    }
+}
+
+impl From<WorkerEnd> for WorkerStatus {
+    fn from(end: WorkerEnd) -> Self {
+        match end {
+            WorkerEnd::Settled => WorkerStatus::Settled,
+            WorkerEnd::Failed => WorkerStatus::Failed,
+            WorkerEnd::Interrupted => WorkerStatus::Interrupted,
+            WorkerEnd::Killed => WorkerStatus::Killed,
+        }
+    }
+}
+
+/// What a worker's turn came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerResult {
+    /// Counted per worker from 1.
+    pub turn: u64,
+    /// How it ended.
+    pub end: WorkerEnd,
+    /// The worker's last words, or why there are none.
+    pub report: String,
+}
+
+/// A worker as the events tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// Counted in the conversation from 1.
+    pub number: u64,
+    /// What its director calls it.
+    pub label: String,
+    /// Its model.
+    pub tier: WorkerTier,
+    /// Its own conversation.
+    pub conversation: ConversationId,
+    /// What it is doing.
+    pub status: WorkerStatus,
+    /// Time of the turns that came to an end, in milliseconds.
+    pub worked_ms: u64,
+    /// Messages that it has not read yet, the brief first.
+    pub pending: Vec<String>,
+    /// Turns that came to an end.
+    pub turns: u64,
+    /// Results that its director has not been given yet.
+    pub undelivered: Vec<WorkerResult>,
+    /// What its last turn came to.
+    pub last: Option<WorkerResult>,
+}
+
+impl Worker {
+    /// `w1`.
+    pub fn id(&self) -> String {
+        worker_id(self.number)
+    }
+}
+
+/// `w1` for 1.
+pub(crate) fn worker_id(number: u64) -> String {
+    format!("w{number}")
+}
+
+/// Something that happened to a worker. Recorded in its director's conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum WorkerEvent {
+    /// It was put to work.
+    Spawned {
+        /// What its director calls it.
+        label: String,
+        /// Its model.
+        tier: WorkerTier,
+        /// Its own conversation.
+        conversation: ConversationId,
+        /// What it is to do.
+        brief: String,
+    },
+    /// Its director has sent it more.
+    Sent {
+        /// What.
+        message: String,
+    },
+    /// It has a place and goes to work.
+    Started,
+    /// So many messages, the oldest first, are in its own conversation now.
+    Read {
+        /// How many.
+        count: usize,
+    },
+    /// Its turn came to an end.
+    Ended {
+        /// How.
+        end: WorkerEnd,
+        /// Its last words, or why there are none.
+        report: String,
+        /// How long the turn took, in milliseconds.
+        ms: u64,
+    },
+    /// Its director was given a result with the reminder that is recorded beside this event.
+    Delivered {
+        /// The result's turn.
+        turn: u64,
+    },
+}
+
+/// All workers of a conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Workers {
+    all: BTreeMap<u64, Worker>,
+}
+
+impl Workers {
+    /// Takes in the next event.
+    pub(crate) fn apply(&mut self, number: u64, event: &WorkerEvent) {
+        if let WorkerEvent::Spawned { label, tier, conversation, brief } = event {
+            let worker = Worker {
+                number,
+                label: label.clone(),
+                tier: *tier,
+                conversation: conversation.clone(),
+                status: WorkerStatus::Queued,
+                worked_ms: 0,
+                pending: vec![brief.clone()],
+                turns: 0,
+                undelivered: Vec::new(),
+                last: None,
+            };
+            self.all.insert(number, worker);
+            return;
+        }
+        let Some(worker) = self.all.get_mut(&number) else { return };
+        match event {
+            WorkerEvent::Spawned { .. } => {}
+            WorkerEvent::Sent { message } => {
+                worker.pending.push(message.clone());
+                if worker.status.is_over() {
+                    worker.status = WorkerStatus::Queued;
+                }
+            }
+            WorkerEvent::Started => worker.status = WorkerStatus::Running,
+            WorkerEvent::Read { count } => drop(worker.pending.drain(..(*count).min(worker.pending.len()))),
+            WorkerEvent::Ended { end, report, ms } => {
+                worker.worked_ms += ms;
+                worker.status = (*end).into();
+                if *end == WorkerEnd::Killed {
+                    worker.pending.clear();
+                    return;
+                }
+                worker.turns += 1;
+                let result = WorkerResult { turn: worker.turns, end: *end, report: report.clone() };
+                worker.undelivered.push(result.clone());
+                worker.last = Some(result);
+                // Something came in after its last step: it is as good as queued again.
+                if *end != WorkerEnd::Interrupted && !worker.pending.is_empty() {
+                    worker.status = WorkerStatus::Queued;
+                }
+            }
+            WorkerEvent::Delivered { turn } => worker.undelivered.retain(|result| result.turn != *turn),
+        }
+    }
+
+    /// A result of `vibe_wait` delivers what it says it does: in the same event, so that neither can be recorded without the other.
+    pub(crate) fn delivered_by(&mut self, structured: &Map<String, Value>) {
+        let Some(Value::Array(delivered)) = structured.get(DELIVERED) else { return };
+        for one in delivered {
+            let (Some(id), Some(turn)) = (one["worker_id"].as_str(), one["turn"].as_u64()) else { continue };
+            if let Some(number) = id.strip_prefix('w').and_then(|number| number.parse().ok()) {
+                self.apply(number, &WorkerEvent::Delivered { turn });
+            }
+        }
+    }
+
+    /// The worker of that number.
+    pub fn get(&self, number: u64) -> Option<&Worker> {
+        self.all.get(&number)
+    }
+
+    /// All of them, the oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Worker> {
+        self.all.values()
+    }
+
+    /// The next one's number.
+    pub(crate) fn next(&self) -> u64 {
+        self.all.keys().next_back().map_or(1, |last| last + 1)
+    }
+}
+
+/// The field of `structured` that says which results a call delivers.
+pub(crate) const DELIVERED: &str = "delivered";
+
+/// Its value.
+pub(crate) fn delivered(results: &[(u64, u64)]) -> Value {
+    results.iter().map(|(number, turn)| json!({"worker_id": worker_id(*number), "turn": turn})).collect()
+}
+
+/// Results that calls under way are about to deliver, by worker and turn. A claim holds as long as its call is open.
+pub(crate) type Claims = BTreeMap<(u64, u64), CallId>;
