@@ -1,6 +1,6 @@
 use serde_json::{Map, Value};
 
-use crate::{Outcome, output::object};
+use crate::{Outcome, Output, output::object};
 
 /// Why a tool could not do its work, split by who has to read it.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,10 @@ pub enum ToolError {
         /// Fields for programs, often empty.
         structured: Map<String, Value>,
     },
+    /// For the model too: the call failed after it had come to something worth keeping (pictures, tables). The first piece of the
+    /// content says what happened.
+    #[error("the call failed")]
+    Failed(Box<Output>),
     /// The person who runs Haft has to act on it (disk full, database unreadable). The model is told that it cannot.
     #[error("{0}")]
     Operator(String),
@@ -48,6 +52,7 @@ impl From<ToolError> for Outcome {
     fn from(error: ToolError) -> Self {
         match error {
             ToolError::Model { text, structured } => Outcome { structured, ..Outcome::error(text) },
+            ToolError::Failed(output) => Outcome { is_error: true, ..Outcome::from(*output) },
             ToolError::Operator(text) => {
                 tracing::error!(%text, "a tool failed for a reason outside the run");
                 Outcome::error(format!(

@@ -113,10 +113,10 @@ fn settle() -> io::Result<UnixStream> {
     }
 }
 
-/// The first piece of the request, and the program's stdin, stdout and stderr attached to it.
-fn receive_fds(link: &UnixStream) -> io::Result<(Vec<u8>, [OwnedFd; 3])> {
+/// The first piece of the request, and the program's stdin, stdout, stderr and perhaps its channel attached to it.
+fn receive_fds(link: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut piece = vec![0; 4096];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let message = rustix::net::recvmsg(
         link,
@@ -132,7 +132,9 @@ fn receive_fds(link: &UnixStream) -> io::Result<(Vec<u8>, [OwnedFd; 3])> {
             _ => Vec::new(),
         })
         .collect();
-    let fds = <[OwnedFd; 3]>::try_from(fds).map_err(|_| io::ErrorKind::InvalidData)?;
+    if !(3..=4).contains(&fds.len()) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
     Ok((piece, fds))
 }
 
@@ -150,7 +152,7 @@ fn child_events() -> io::Result<OwnedFd> {
 }
 
 /// Forks and executes the program; answers its pid once `execve` has succeeded.
-fn start(request: &Request, fds: [OwnedFd; 3]) -> Result<i32, (Stage, io::Error)> {
+fn start(request: &Request, fds: Vec<OwnedFd>) -> Result<i32, (Stage, io::Error)> {
     let setup = |error: io::Error| (Stage::Setup, error);
     let text =
         |bytes: &OsStr| CString::new(bytes.as_bytes()).map_err(|_| setup(io::ErrorKind::InvalidInput.into()));
@@ -173,9 +175,9 @@ fn start(request: &Request, fds: [OwnedFd; 3]) -> Result<i32, (Stage, io::Error)
     let (guard, child) = unsafe { (libc::getpid(), libc::fork()) };
     match check(child).map_err(setup)? {
         0 => {
-            let raw = [fds[0].as_raw_fd(), fds[1].as_raw_fd(), fds[2].as_raw_fd()];
+            let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
             // SAFETY: this is the child; all pointers are to strings and arrays made above, NUL- and null-terminated.
-            unsafe { enter(guard, raw, failing.as_raw_fd(), &program, &directory, &argv, &envp) }
+            unsafe { enter(guard, &raw, failing.as_raw_fd(), &program, &directory, &argv, &envp) }
         }
         child => {
             // Held open here, the program's pipes would never come to an end.
@@ -202,7 +204,7 @@ fn start(request: &Request, fds: [OwnedFd; 3]) -> Result<i32, (Stage, io::Error)
 /// The child's way from fork to exec. Never returns.
 unsafe fn enter(
     guard: libc::pid_t,
-    fds: [RawFd; 3],
+    fds: &[RawFd],
     failing: RawFd,
     program: &CString,
     directory: &CString,
@@ -224,8 +226,9 @@ unsafe fn enter(
         if libc::getppid() != guard {
             libc::_exit(127);
         }
-        for (target, fd) in fds.into_iter().enumerate() {
-            if libc::dup2(fd, target as RawFd) < 0 {
+        // Descriptor 3 is the guard's own socket (`settle`), which the program does not get: nothing of the others is lost.
+        for (target, fd) in fds.iter().enumerate() {
+            if libc::dup2(*fd, target as RawFd) < 0 {
                 fail(0);
             }
         }

@@ -55,6 +55,8 @@ pub struct ProcessSpec {
     pub stdout: OutputMode,
     /// Where its error output goes.
     pub stderr: StderrMode,
+    /// Whether its descriptor 3 is one end of a socket pair whose other end is [`super::Process::take_channel`].
+    pub channel: bool,
     /// For people who look at what is running.
     pub label: String,
     /// How long it and what it started have between TERM and KILL.
@@ -75,6 +77,7 @@ impl ProcessSpec {
             stdin: StdinMode::default(),
             stdout: OutputMode::default(),
             stderr: StderrMode::default(),
+            channel: false,
             grace: GRACE,
         }
     }
@@ -116,6 +119,11 @@ impl ProcessSpec {
     /// Sets where its error output goes.
     pub fn stderr(self, stderr: StderrMode) -> Self {
         ProcessSpec { stderr, ..self }
+    }
+
+    /// Gives it a private channel to Haft as its descriptor 3, beside its stdin and outputs.
+    pub fn channel(self) -> Self {
+        ProcessSpec { channel: true, ..self }
     }
 
     /// Sets the name that people see.

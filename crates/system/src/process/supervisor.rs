@@ -1,10 +1,10 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
-    io::{self, IoSlice},
+    io::{self, IoSlice, IoSliceMut},
     mem::MaybeUninit,
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::{ffi::OsStrExt, fs::PermissionsExt, net::UnixStream as StdStream, process::CommandExt},
     },
     path::{Path, PathBuf},
@@ -13,11 +13,15 @@ use std::{
 };
 
 use rustix::{
-    net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType},
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    },
     pipe::PipeFlags,
-    process::Pid,
+    process::{Pid, Signal},
 };
 use tokio::{
+    io::Interest,
     net::unix::pipe,
     sync::{mpsc, oneshot, watch},
 };
@@ -37,6 +41,9 @@ pub type ProcessStdin = pipe::Sender;
 pub type ProcessStdout = pipe::Receiver;
 /// Where a program's stderr arrives.
 pub type ProcessStderr = pipe::Receiver;
+
+/// Haft's end of a program's private channel; the program has the other as its descriptor 3.
+pub type ProcessChannel = tokio::net::UnixStream;
 
 /// Starts programs and answers for their end (SPEC H7: no process is left behind). Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -89,6 +96,9 @@ pub struct Process {
     stdin: Option<ProcessStdin>,
     stdout: Option<ProcessStdout>,
     stderr: Option<ProcessStderr>,
+    channel: Option<ProcessChannel>,
+    /// Who gets signals where it is not the program's own group, and whether it leads a group of its own.
+    met: Option<(Pid, bool)>,
     end: CancellationToken,
     signals: mpsc::Sender<i32>,
     ended: watch::Receiver<Option<Ended>>,
@@ -116,7 +126,8 @@ impl Supervisor {
         let program = find(&spec.program, &directory, environment.get(OsStr::new("PATH")))?;
         let request = encode(&spec, &name, program, directory.clone(), &environment)?;
 
-        let (stdio, stdin, stdout, stderr) = pipes(&spec).map_err(system)?;
+        let (mut stdio, stdin, stdout, stderr) = pipes(&spec).map_err(system)?;
+        let channel = if spec.channel { Some(private_channel(&mut stdio).map_err(system)?) } else { None };
         let (ours, theirs) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
                 .map_err(|error| system(error.into()))?;
@@ -138,7 +149,9 @@ impl Supervisor {
         tokio::spawn(monitor.run(link, request[sent..].to_vec(), started));
 
         match start.await {
-            Ok(Ok(pid)) => Ok(Process { pid, stdin, stdout, stderr, end, signals, ended }),
+            Ok(Ok(pid)) => {
+                Ok(Process { pid, stdin, stdout, stderr, channel, met: None, end, signals, ended })
+            }
             Ok(Err(refused)) => Err(refusal(refused, name, directory)),
             Err(_) => {
                 Err(SpawnError::Guard { program: name, why: "the task that watches it was ended".into() })
@@ -270,6 +283,20 @@ impl Process {
         self.stderr.take()
     }
 
+    /// Haft's end of the private channel, once, with [`ProcessSpec::channel`].
+    pub fn take_channel(&mut self) -> Option<ProcessChannel> {
+        self.channel.take()
+    }
+
+    /// Reads the first byte that comes over the channel; from then on signals go to whoever wrote it, and to its process group where it
+    /// leads one. A program that was started through another one (an enclosure's launcher) is met this way, under the number that it has
+    /// for Haft and not the one that it has for itself.
+    pub async fn meet(&mut self, channel: &ProcessChannel) -> io::Result<u8> {
+        let (byte, pid) = channel.async_io(Interest::READABLE, || first_byte(channel)).await?;
+        self.met = Some((pid, rustix::process::getpgid(Some(pid))? == pid));
+        Ok(byte)
+    }
+
     /// Waits until the program and everything below it has ended. What it left running is killed first. May be called again.
     pub async fn wait(&mut self) -> Exit {
         self.end_of_tree().await.exit
@@ -280,11 +307,20 @@ impl Process {
         self.ended.borrow().as_ref().map(|ended| ended.leftovers.clone()).unwrap_or_default()
     }
 
-    /// Sends a signal to the program's process group. It is on its way when this returns, not yet received.
+    /// Sends a signal to the program's process group, or to that of whom [`Self::meet`] has met. It is on its way when this returns,
+    /// not yet received.
     pub fn signal(&self, number: i32) -> io::Result<()> {
         use mpsc::error::TrySendError;
         if self.ended.borrow().is_some() {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        if let (Some((pid, leads)), Some(signal)) = (self.met, Signal::from_named_raw(number)) {
+            let sent = if leads {
+                rustix::process::kill_process_group(pid, signal)
+            } else {
+                rustix::process::kill_process(pid, signal)
+            };
+            return Ok(sent?);
         }
         self.signals.try_send(number).map_err(|error| match error {
             TrySendError::Full(_) => io::Error::from(io::ErrorKind::WouldBlock),
@@ -321,7 +357,7 @@ impl Drop for Process {
     }
 }
 
-type Pipes = ([OwnedFd; 3], Option<ProcessStdin>, Option<ProcessStdout>, Option<ProcessStderr>);
+type Pipes = (Vec<OwnedFd>, Option<ProcessStdin>, Option<ProcessStdout>, Option<ProcessStderr>);
 
 fn pipes(spec: &ProcessSpec) -> io::Result<Pipes> {
     let null = |write: bool| -> io::Result<OwnedFd> {
@@ -349,13 +385,46 @@ fn pipes(spec: &ProcessSpec) -> io::Result<Pipes> {
         StderrMode::Piped => output(true)?,
         StderrMode::Null => output(false)?,
     };
-    Ok(([stdin, stdout, stderr], to_stdin, from_stdout, from_stderr))
+    Ok((vec![stdin, stdout, stderr], to_stdin, from_stdout, from_stderr))
+}
+
+/// A socket pair; the program's end is added to what it is given.
+fn private_channel(fds: &mut Vec<OwnedFd>) -> io::Result<ProcessChannel> {
+    let (ours, theirs) =
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // So that the kernel says who writes (`Process::meet`).
+    rustix::net::sockopt::set_socket_passcred(&ours, true)?;
+    let ours = StdStream::from(ours);
+    ours.set_nonblocking(true)?;
+    fds.push(theirs);
+    tokio::net::UnixStream::from_std(ours)
+}
+
+/// One byte, and who wrote it.
+fn first_byte(channel: &ProcessChannel) -> io::Result<(u8, Pid)> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let message = rustix::net::recvmsg(
+        channel,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut ancillary,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
+    if message.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let writer = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmCredentials(who) => Some(who.pid),
+        _ => None,
+    });
+    writer.map(|pid| (byte[0], pid)).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// Sends the first piece of the request with the descriptors attached; answers its length.
-fn attach(link: &OwnedFd, request: &[u8], stdio: [OwnedFd; 3]) -> io::Result<usize> {
-    let fds = [stdio[0].as_fd(), stdio[1].as_fd(), stdio[2].as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+fn attach(link: &OwnedFd, request: &[u8], given: Vec<OwnedFd>) -> io::Result<usize> {
+    let fds: Vec<BorrowedFd<'_>> = given.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !ancillary.push(SendAncillaryMessage::ScmRights(&fds)) {
         return Err(io::ErrorKind::InvalidInput.into());

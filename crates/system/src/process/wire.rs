@@ -1,6 +1,7 @@
 //! What Haft and a guard say to each other over their socket pair. Both ends are the same program, so there is no version.
 //!
-//! Haft → guard: one [`Request`] (with the program's stdin, stdout and stderr attached to its first byte), then [`Order`]s.
+//! Haft → guard: one [`Request`] (with the program's stdin, stdout, stderr and perhaps its
+//! channel attached to its first byte), then [`Order`]s.
 //! Guard → Haft: one [`Report::Started`] or [`Report::Failed`], then one [`Report::Ended`].
 
 use std::{

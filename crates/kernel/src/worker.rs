@@ -1,0 +1,675 @@
+//! One kernel: its process, its streams and the cell that it runs. A task of its own owns all of it, so that output flows and an interrupt
+//! is carried through whether or not somebody still waits for the cell.
+
+use std::{
+    collections::HashMap,
+    future::pending,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use haft_system::{Exit, Process, ProcessStdout};
+use haft_tool::{Context, Outcome};
+use serde_json::json;
+use tokio::{
+    io::AsyncReadExt,
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    bridge::Bridge,
+    display::Display,
+    frames::{self, CellError, Frame, Reader, Status},
+    limits::{CALL_GRACE, CALLS, CHUNK, KILL_AFTER, LIVE_BYTES, LIVE_EVERY, SECOND_INTERRUPT},
+    output::{Kept, Piece, Splitter, Stored},
+};
+
+/// Which language a kernel speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Language {
+    #[default]
+    Python,
+    JavaScript,
+}
+
+impl Language {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Language::Python => "Python",
+            Language::JavaScript => "JavaScript",
+        }
+    }
+}
+
+/// A cell to be run.
+pub(crate) struct Cell {
+    pub(crate) number: u32,
+    pub(crate) source: String,
+    pub(crate) code: String,
+    pub(crate) quiet: bool,
+    /// How long it may go without a sign of life.
+    pub(crate) budget: Duration,
+    /// Where its output goes once it is more than is kept: stdout, stderr.
+    pub(crate) files: Option<[PathBuf; 2]>,
+    pub(crate) context: Context,
+    pub(crate) bridge: Arc<dyn Bridge>,
+}
+
+/// Why a cell was interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    Inactive(Duration),
+    Cancelled,
+}
+
+/// How a cell ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// By itself, with or without an error.
+    Finished,
+    /// By an interrupt; the state is kept.
+    Interrupted(Why),
+    /// It was interrupted, and ended in its own way before or instead: the state is kept.
+    FinishedLate(Why),
+    /// It did not heed interrupts and was killed; the state is lost.
+    Killed(Why),
+    /// The kernel died under it; the state is lost.
+    Died(Exit),
+    /// What came over the channel was not understood, and the kernel was ended.
+    Broken(String),
+}
+
+impl End {
+    pub(crate) fn state_kept(&self) -> bool {
+        matches!(self, End::Finished | End::Interrupted(_) | End::FinishedLate(_))
+    }
+}
+
+/// What came of a cell.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) end: End,
+    pub(crate) error: Option<CellError>,
+    pub(crate) out: Stored,
+    pub(crate) err: Stored,
+    pub(crate) displays: Vec<Display>,
+    pub(crate) displays_dropped: usize,
+    pub(crate) background: Option<(Stored, Stored)>,
+    pub(crate) leftovers: Vec<String>,
+    pub(crate) cwd: String,
+    pub(crate) calls: u64,
+    pub(crate) elapsed: Duration,
+}
+
+/// What Haft knows of a kernel.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    commands: mpsc::Sender<(Cell, oneshot::Sender<Ran>)>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) pid: u32,
+    pub(crate) version: String,
+    pub(crate) program: String,
+    /// What the next result has to say: why the kernel is gone, what became of a cell that nobody waited for.
+    notices: Mutex<Vec<String>>,
+    stop: CancellationToken,
+    ended: CancellationToken,
+}
+
+impl Shared {
+    fn note(&self, text: String) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    /// Ends the kernel, whatever it does, and returns when it is gone.
+    pub(crate) async fn end(&self) {
+        self.stop.cancel();
+        self.ended.cancelled().await;
+    }
+
+    pub(crate) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Handle {
+    /// Runs a cell; `None` where the kernel is gone (its notices say why) and the cell has not been run.
+    pub(crate) async fn run(&self, cell: Cell) -> Option<Ran> {
+        let (sender, receiver) = oneshot::channel();
+        self.commands.send((cell, sender)).await.ok()?;
+        receiver.await.ok()
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.commands.is_closed()
+    }
+}
+
+/// What a started worker consists of.
+pub(crate) struct Parts {
+    pub(crate) language: Language,
+    pub(crate) process: Process,
+    pub(crate) reader: Reader,
+    pub(crate) writer: mpsc::Sender<Vec<u8>>,
+    pub(crate) out: ProcessStdout,
+    pub(crate) err: ProcessStdout,
+    pub(crate) nonce: String,
+    pub(crate) version: String,
+    pub(crate) program: String,
+    pub(crate) idle: Duration,
+}
+
+/// Lets a kernel go its way.
+pub(crate) fn attend(parts: Parts) -> Handle {
+    let (commands, receiver) = mpsc::channel(1);
+    let shared = Arc::new(Shared {
+        pid: parts.process.pid(),
+        version: parts.version,
+        program: parts.program,
+        notices: Mutex::default(),
+        stop: CancellationToken::new(),
+        ended: CancellationToken::new(),
+    });
+    let actor = Actor {
+        language: parts.language,
+        process: parts.process,
+        reader: parts.reader,
+        writer: parts.writer,
+        streams: [Stream::new(parts.out, &parts.nonce), Stream::new(parts.err, &parts.nonce)],
+        commands: receiver,
+        shared: shared.clone(),
+        idle: parts.idle,
+        since: Instant::now(),
+        cell: None,
+        background: [Kept::default(), Kept::default()],
+        calls: JoinSet::new(),
+    };
+    tokio::spawn(actor.run());
+    Handle { commands, shared }
+}
+
+struct Stream {
+    pipe: Option<ProcessStdout>,
+    splitter: Splitter,
+    buffer: Vec<u8>,
+}
+
+impl Stream {
+    fn new(pipe: ProcessStdout, nonce: &str) -> Self {
+        Stream { pipe: Some(pipe), splitter: Splitter::new(nonce), buffer: vec![0; CHUNK] }
+    }
+
+    /// Loses nothing when it is given up.
+    async fn read(&mut self) -> usize {
+        match &mut self.pipe {
+            Some(pipe) => pipe.read(&mut self.buffer).await.unwrap_or(0),
+            None => pending().await,
+        }
+    }
+}
+
+struct Running {
+    cell: Cell,
+    answer: oneshot::Sender<Ran>,
+    begin: Instant,
+    alive: Instant,
+    kept: [Kept; 2],
+    ended: [bool; 2],
+    done: Option<(Status, Option<CellError>, String)>,
+    displays: Vec<Display>,
+    displays_dropped: usize,
+    /// Where marks of displays stood in stdout.
+    places: HashMap<u64, u64>,
+    open_calls: usize,
+    calls: u64,
+    /// Cancelled with the cell, or when the cell has ended.
+    cancel: CancellationToken,
+    interrupt: Option<Interrupt>,
+    live: Vec<u8>,
+    live_at: Option<Instant>,
+    live_left_out: u64,
+}
+
+struct Interrupt {
+    why: Why,
+    at: Instant,
+    step: u8,
+}
+
+struct Actor {
+    language: Language,
+    process: Process,
+    reader: Reader,
+    writer: mpsc::Sender<Vec<u8>>,
+    streams: [Stream; 2],
+    commands: mpsc::Receiver<(Cell, oneshot::Sender<Ran>)>,
+    shared: Arc<Shared>,
+    idle: Duration,
+    /// Since when it has been idle.
+    since: Instant,
+    cell: Option<Running>,
+    /// What came while no cell ran.
+    background: [Kept; 2],
+    calls: JoinSet<(u32, u64, Outcome)>,
+}
+
+enum Event {
+    Command(Option<(Cell, oneshot::Sender<Ran>)>),
+    Output(usize, usize),
+    Frame(std::io::Result<Option<Frame>>),
+    Exit(Exit),
+    Called(u32, u64, Outcome),
+    Cancelled,
+    Stop,
+    Time,
+}
+
+impl Actor {
+    async fn run(mut self) {
+        let end = loop {
+            match self.next().await {
+                Event::Command(None) | Event::Stop => break None,
+                Event::Command(Some((cell, answer))) => self.start(cell, answer),
+                Event::Output(stream, count) => self.output(stream, count).await,
+                Event::Frame(Ok(Some(frame))) => self.frame(frame),
+                // The channel closes when the process ends, which is told otherwise, or when the cell has closed it.
+                Event::Frame(Ok(None)) => {
+                    if timeout(Duration::from_secs(1), self.process.wait()).await.is_err() {
+                        break Some(End::Broken("the worker closed its channel".into()));
+                    }
+                    let exit = self.process.wait().await;
+                    break Some(End::Died(exit));
+                }
+                Event::Frame(Err(error)) => break Some(End::Broken(error.to_string())),
+                Event::Exit(exit) => break Some(End::Died(exit)),
+                Event::Called(cell, id, outcome) => self.called(cell, id, &outcome),
+                Event::Cancelled => self.interrupt(Why::Cancelled),
+                Event::Time => {
+                    if self.time() {
+                        break None;
+                    }
+                }
+            }
+            self.settle().await;
+        };
+        self.finish(end).await;
+    }
+
+    /// When something has to happen by itself.
+    fn deadline(&self) -> Instant {
+        let Some(running) = &self.cell else { return self.since + self.idle };
+        let next = match &running.interrupt {
+            None if running.open_calls > 0 => None,
+            None => Some(running.alive + running.cell.budget),
+            Some(Interrupt { at, step: 0, .. }) => Some(*at + SECOND_INTERRUPT),
+            Some(Interrupt { at, step: 1, .. }) => Some(*at + KILL_AFTER),
+            Some(_) => None,
+        };
+        // An hour from now stands for never.
+        let never = Instant::now() + Duration::from_hours(1);
+        next.into_iter().chain(running.live_at).min().unwrap_or(never)
+    }
+
+    async fn next(&mut self) -> Event {
+        let deadline = self.deadline();
+        let [out, err] = &mut self.streams;
+        let idle = self.cell.is_none();
+        let waiting = self.cell.as_mut().filter(|running| running.interrupt.is_none());
+        let given_up = async {
+            match waiting {
+                Some(running) => {
+                    let cancel = running.cell.context.cancel.clone();
+                    tokio::select! {
+                        () = cancel.cancelled() => {}
+                        () = running.answer.closed() => {}
+                    }
+                }
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.shared.stop.cancelled() => Event::Stop,
+            () = given_up => Event::Cancelled,
+            // Output before frames and the end: a dead kernel's last words count. In random order among themselves: a flood on one of them
+            // must not keep the others from being read.
+            count = out.read() => Event::Output(0, count),
+            count = err.read() => Event::Output(1, count),
+            frame = self.reader.next() => Event::Frame(frame),
+            Some(done) = self.calls.join_next(), if !self.calls.is_empty() => match done {
+                Ok((cell, id, outcome)) => Event::Called(cell, id, outcome),
+                // A panic of the bridge itself; the registry catches those of tools. The call is then never answered, and the budget ends the cell.
+                Err(_) => Event::Time,
+            },
+            command = self.commands.recv(), if idle => Event::Command(command),
+            exit = self.process.wait() => Event::Exit(exit),
+            () = sleep_until(deadline) => Event::Time,
+        }
+    }
+
+    fn start(&mut self, cell: Cell, answer: oneshot::Sender<Ran>) {
+        let frame = json!({
+            "op": "run", "cell": cell.number, "code": cell.code, "source": cell.source, "quiet": cell.quiet,
+        });
+        let [out, err] = match &cell.files {
+            Some([out, err]) => [Some(out.clone()), Some(err.clone())],
+            None => [None, None],
+        };
+        let now = Instant::now();
+        self.cell = Some(Running {
+            cancel: cell.context.cancel.child_token(),
+            cell,
+            answer,
+            begin: now,
+            alive: now,
+            kept: [Kept::new(out), Kept::new(err)],
+            ended: [false; 2],
+            done: None,
+            displays: Vec::new(),
+            displays_dropped: 0,
+            places: HashMap::new(),
+            open_calls: 0,
+            calls: 0,
+            interrupt: None,
+            live: Vec::new(),
+            live_at: None,
+            live_left_out: 0,
+        });
+        self.send(&frame);
+    }
+
+    /// The queue has room for an answer to every open call, so that a refusal means that the worker is gone.
+    fn send(&self, frame: &serde_json::Value) {
+        let _ = self.writer.try_send(frames::encode(frame.to_string().as_bytes()));
+    }
+
+    async fn output(&mut self, stream: usize, count: usize) {
+        let Stream { pipe, splitter, buffer } = &mut self.streams[stream];
+        let pieces = if count == 0 {
+            *pipe = None;
+            let rest = splitter.finish();
+            if rest.is_empty() { Vec::new() } else { vec![Piece::Text(rest)] }
+        } else {
+            splitter.feed(&buffer[..count])
+        };
+        for piece in pieces {
+            match piece {
+                Piece::Text(bytes) => self.text(stream, &bytes).await,
+                Piece::Mark(mark) => self.mark(stream, &mark),
+            }
+        }
+    }
+
+    async fn text(&mut self, stream: usize, bytes: &[u8]) {
+        match &mut self.cell {
+            // What comes behind the end's mark belongs to nobody's cell.
+            Some(running) if !running.ended[stream] => {
+                if running.kept[stream].counts() {
+                    running.alive = Instant::now();
+                }
+                running.kept[stream].push(bytes).await;
+                let room = LIVE_BYTES.saturating_sub(running.live.len());
+                running.live.extend_from_slice(&bytes[..room.min(bytes.len())]);
+                running.live_left_out += bytes.len().saturating_sub(room) as u64;
+                running.live_at.get_or_insert_with(|| Instant::now() + LIVE_EVERY);
+            }
+            _ => self.background[stream].push(bytes).await,
+        }
+    }
+
+    fn mark(&mut self, stream: usize, mark: &str) {
+        let Some(running) = &mut self.cell else { return };
+        let (kind, number) = mark.split_at_checked(1).unwrap_or(("", ""));
+        match (kind, number.parse::<u64>()) {
+            ("d", Ok(number)) => {
+                running.places.insert(number, running.kept[stream].total);
+            }
+            ("e", Ok(number)) if number == u64::from(running.cell.number) => running.ended[stream] = true,
+            _ => {}
+        }
+    }
+
+    fn frame(&mut self, frame: Frame) {
+        match frame {
+            Frame::Ready { .. } => {}
+            Frame::Display { n, result, update, id, data, table } => {
+                let Some(running) = &mut self.cell else { return };
+                running.alive = Instant::now();
+                let display = Display { n, result, id, at: 0, data, table };
+                display.keep(update, &mut running.displays, &mut running.displays_dropped);
+            }
+            Frame::Call { id, tool, arguments } => self.call(id, tool, arguments),
+            Frame::Done { cell, status, error, cwd } => {
+                if let Some(running) = &mut self.cell
+                    && running.cell.number == cell
+                {
+                    running.done = Some((status, error, cwd));
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, id: u64, tool: String, arguments: serde_json::Value) {
+        let refused = match &self.cell {
+            Some(running) if running.done.is_none() && running.open_calls < CALLS => None,
+            Some(running) if running.done.is_none() => Some(format!(
+                "{CALLS} calls of tools are open at once, which is the most; wait for some of them first."
+            )),
+            _ => Some(
+                "tool() works while a cell runs. This call came from a thread or task that a cell has left running.".into(),
+            ),
+        };
+        if let Some(text) = refused {
+            return self.reply(id, &Outcome::error(text));
+        }
+        if let Some(running) = &mut self.cell {
+            running.open_calls += 1;
+            running.calls += 1;
+            running.alive = Instant::now();
+            let bridge = running.cell.bridge.clone();
+            let context = Context { cancel: running.cancel.child_token(), ..running.cell.context.clone() };
+            let cell = running.cell.number;
+            self.calls.spawn(async move { (cell, id, bridge.call(tool, arguments, context).await) });
+        }
+    }
+
+    fn called(&mut self, cell: u32, id: u64, outcome: &Outcome) {
+        if let Some(running) = &mut self.cell
+            && running.cell.number == cell
+        {
+            running.open_calls = running.open_calls.saturating_sub(1);
+            running.alive = Instant::now();
+        }
+        self.reply(id, outcome);
+    }
+
+    fn reply(&self, id: u64, outcome: &Outcome) {
+        let outcome = json!({
+            "is_error": outcome.is_error, "content": outcome.content, "structured": outcome.structured,
+        });
+        self.send(&json!({"op": "reply", "id": id, "outcome": outcome}));
+    }
+
+    fn interrupt(&mut self, why: Why) {
+        let Some(running) = &mut self.cell else { return };
+        if running.interrupt.is_some() {
+            return;
+        }
+        running.interrupt = Some(Interrupt { why, at: Instant::now(), step: 0 });
+        running.cancel.cancel();
+        self.signal();
+    }
+
+    /// To the whole group, so that children hear it too. A JavaScript engine that is busy hears only its own channel.
+    fn signal(&self) {
+        if self.language == Language::JavaScript {
+            self.send(&json!({"op": "interrupt"}));
+        }
+        let _ = self.process.signal(libc::SIGINT);
+    }
+
+    /// Something was due. True when the kernel has been idle for too long.
+    fn time(&mut self) -> bool {
+        let now = Instant::now();
+        let Some(running) = &mut self.cell else {
+            if now < self.since + self.idle {
+                return false;
+            }
+            self.shared.note(format!(
+                "The {} kernel was stopped after {} minutes without a cell; its variables are gone.",
+                self.language.name(),
+                self.idle.as_secs() / 60
+            ));
+            return true;
+        };
+        if running.live_at.is_some_and(|at| now >= at) {
+            running.show_live(false);
+        }
+        match &mut running.interrupt {
+            None if running.open_calls == 0 && now >= running.alive + running.cell.budget => {
+                let budget = running.cell.budget;
+                self.interrupt(Why::Inactive(budget));
+            }
+            Some(interrupt) if interrupt.step == 0 && now >= interrupt.at + SECOND_INTERRUPT => {
+                interrupt.step = 1;
+                self.signal();
+            }
+            Some(interrupt) if interrupt.step == 1 && now >= interrupt.at + KILL_AFTER => {
+                interrupt.step = 2;
+                self.process.start_termination();
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Answers the cell once its end has been told and its output is complete.
+    async fn settle(&mut self) {
+        let complete = self.cell.as_ref().is_some_and(|running| {
+            running.done.is_some() && (0..2).all(|n| running.ended[n] || self.streams[n].pipe.is_none())
+        });
+        if !complete {
+            return;
+        }
+        if let Some(running) = self.cell.take() {
+            let why = running.interrupt.as_ref().map(|interrupt| interrupt.why);
+            let interrupted = matches!(running.done, Some((Status::Interrupted, ..)));
+            let end = match (why, interrupted) {
+                (None, _) => End::Finished,
+                (Some(why), true) => End::Interrupted(why),
+                (Some(why), false) => End::FinishedLate(why),
+            };
+            self.answer(running, end, Vec::new()).await;
+            self.since = Instant::now();
+        }
+    }
+
+    async fn answer(&mut self, mut running: Running, end: End, leftovers: Vec<String>) {
+        running.show_live(true);
+        running.cancel.cancel();
+        let mut displays = running.displays;
+        for display in &mut displays {
+            display.at = running.places.get(&display.n).copied().unwrap_or(running.kept[0].total);
+        }
+        let (error, cwd) = running.done.map(|(_, error, cwd)| (error, cwd)).unwrap_or_default();
+        let [out, err] = running.kept;
+        let [before_out, before_err] = std::mem::take(&mut self.background);
+        let background = (before_out.total + before_err.total > 0)
+            .then_some((before_out.finish().await, before_err.finish().await));
+        let words = format!("The cell before this one ({})", running.cell.number);
+        let ran = Ran {
+            end,
+            error,
+            out: out.finish().await,
+            err: err.finish().await,
+            displays,
+            displays_dropped: running.displays_dropped,
+            background,
+            leftovers,
+            cwd,
+            calls: running.calls,
+            elapsed: running.begin.elapsed(),
+        };
+        if let Err(unheard) = running.answer.send(ran) {
+            self.shared.note(match &unheard.end {
+                End::Interrupted(_) => {
+                    format!("{words} was interrupted when its call was given up; variables are kept.")
+                }
+                end if end.state_kept() => {
+                    format!("{words} ended after its call was given up; variables are kept.")
+                }
+                _ => format!("{words} was killed when its call was given up; all variables are lost."),
+            });
+        }
+    }
+
+    async fn finish(mut self, end: Option<End>) {
+        // Nobody can send a cell from here on that would not be answered.
+        self.commands.close();
+        let exit = self.process.terminate().await;
+        let leftovers = self.process.leftovers();
+        for stream in 0..2 {
+            // The writers are dead; one that could not be killed must not keep us here.
+            while self.streams[stream].pipe.is_some() {
+                match timeout(Duration::from_millis(50), self.streams[stream].read()).await {
+                    Ok(count) => self.output(stream, count).await,
+                    Err(_) => break,
+                }
+            }
+        }
+        while let Ok(Ok(Some(frame))) = timeout(Duration::from_millis(1), self.reader.next()).await {
+            if !matches!(frame, Frame::Call { .. }) {
+                self.frame(frame);
+            }
+        }
+        if let Some(running) = self.cell.take() {
+            let end = match (&running.interrupt, end) {
+                (Some(Interrupt { why, step: 2.., .. }), _) => End::Killed(*why),
+                (_, Some(end)) => end,
+                (Some(Interrupt { why, .. }), None) => End::Killed(*why),
+                (None, None) => End::Died(exit),
+            };
+            self.answer(running, end, leftovers).await;
+        } else if let Some(End::Died(exit)) = end {
+            self.shared.note(format!(
+                "The {} kernel ended while no cell ran ({exit}); all variables are lost.",
+                self.language.name()
+            ));
+        } else if let Some(End::Broken(why)) = end {
+            self.shared.note(format!(
+                "The {} kernel had to be ended ({why}); all variables are lost.",
+                self.language.name()
+            ));
+        }
+        drop(self.commands);
+        self.shared.ended.cancel();
+        // Calls that the last cell had open were cancelled; they get a moment to be recorded.
+        let _ = timeout(CALL_GRACE, async { while self.calls.join_next().await.is_some() {} }).await;
+    }
+}
+
+impl Running {
+    /// Passes on what has come, up to the last whole character.
+    fn show_live(&mut self, last: bool) {
+        self.live_at = None;
+        let valid = match std::str::from_utf8(&self.live) {
+            Ok(_) => self.live.len(),
+            Err(error) if error.error_len().is_none() && !last => error.valid_up_to(),
+            Err(_) => self.live.len(),
+        };
+        let rest = self.live.split_off(valid);
+        let text = String::from_utf8_lossy(&std::mem::replace(&mut self.live, rest)).into_owned();
+        if !text.is_empty() {
+            self.cell.context.progress.emit(text);
+        }
+        let left_out = std::mem::take(&mut self.live_left_out);
+        if left_out > 0 {
+            self.cell.context.progress.emit(format!("\n[{left_out} bytes too fast to be shown live]\n"));
+        }
+    }
+}
