@@ -51,7 +51,7 @@ impl Bench {
         let supervisor = Supervisor::new(environment);
         let debugger = Arc::new(Debugger::new(supervisor.clone(), workdir.clone()));
         let registry = Registry::builder().tool(Debug::new(Arc::clone(&debugger)), Family::Workshop).build();
-        Bench { root: workdir.root().to_owned(), debugger, supervisor, registry, directory: directory }
+        Bench { root: workdir.root().to_owned(), debugger, supervisor, registry, directory }
     }
 
     pub(crate) fn put(&self, path: &str, content: &str) -> &Self {
