@@ -10,7 +10,7 @@ pub(crate) const PATTERN_DEPTH: usize = 200;
 /// list together with a repeated name come near it.
 pub(crate) const MATCH_STEPS: u64 = 2_000_000;
 /// Parses that trying other shapes for the variables may cost on one rung.
-pub(crate) const SHAPE_TRIES: usize = 48;
+pub(crate) const SHAPE_TRIES: usize = 96;
 
 // Staging and resolving.
 

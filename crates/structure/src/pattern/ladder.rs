@@ -253,45 +253,83 @@ impl Climber<'_> {
         if holes < 2 {
             return Err(usize::MAX);
         }
+        if let Some(built) = self.by_brackets(rung) {
+            return Ok(built);
+        }
         let mut starts = vec![vec![0; holes]];
         starts.extend(best.map(|(_, choice)| choice).filter(|c| c.iter().any(|t| *t != 0)));
-        for mut choice in starts {
-            let mut least = match self.attempt(rung, &choice) {
-                Ok(built) => return Ok(built),
-                Err(cost) => cost,
-            };
-            loop {
-                let mut better: Option<(usize, usize, usize)> = None;
-                for hole in 0..holes {
-                    for text in 0..texts {
-                        if choice.get(hole) == Some(&text) {
-                            continue;
-                        }
-                        tries += 1;
-                        if tries > limits::SHAPE_TRIES {
-                            return Err(usize::MAX);
-                        }
-                        let mut other = choice.clone();
-                        if let Some(slot) = other.get_mut(hole) {
-                            *slot = text;
-                        }
-                        match self.attempt(rung, &other) {
-                            Ok(built) => return Ok(built),
-                            Err(cost) if cost < better.map_or(least, |(c, _, _)| c) => {
-                                better = Some((cost, hole, text))
-                            }
-                            Err(_) => {}
-                        }
-                    }
-                }
-                let Some((cost, hole, text)) = better else { break };
-                least = cost;
-                if let Some(slot) = choice.get_mut(hole) {
-                    *slot = text;
-                }
+        for start in starts {
+            if let Some(built) = self.nearer_and_nearer(rung, start, &mut tries) {
+                return Ok(built);
             }
         }
         Err(usize::MAX)
+    }
+
+    /// One form for what stands in parentheses and another for what stands in braces: `void f($$$A) { $$$B }`.
+    fn by_brackets(&mut self, rung: &Rung) -> Option<Built> {
+        let opener = |hole: &lex::Hole| {
+            let before = self.ground.pattern.get(..hole.start).unwrap_or_default();
+            hole.is_run.then(|| before.chars().rev().find(|c| matches!(c, '(' | '{' | ')' | '}'))).flatten()
+        };
+        let openers: Vec<Option<char>> = self.ground.lexed.holes.iter().map(opener).collect();
+        let texts = self.ground.language.holes.len();
+        let inside = |bracket| if openers.contains(&Some(bracket)) { texts } else { 1 };
+        for round in 0..inside('(') {
+            for curly in 0..inside('{') {
+                let choice: Vec<usize> = openers
+                    .iter()
+                    .map(|opener| match opener {
+                        Some('(') => round,
+                        Some('{') => curly,
+                        _ => 0,
+                    })
+                    .collect();
+                if let Ok(built) = self.attempt(rung, &choice) {
+                    return Some(built);
+                }
+            }
+        }
+        None
+    }
+
+    /// Changes the variable's text that takes away the most error, again and again.
+    fn nearer_and_nearer(&mut self, rung: &Rung, mut choice: Vec<usize>, tries: &mut usize) -> Option<Built> {
+        let texts = self.ground.language.holes.len();
+        let mut least = match self.attempt(rung, &choice) {
+            Ok(built) => return Some(built),
+            Err(cost) => cost,
+        };
+        loop {
+            let mut better: Option<(usize, usize, usize)> = None;
+            for hole in 0..choice.len() {
+                for text in 0..texts {
+                    if choice.get(hole) == Some(&text) {
+                        continue;
+                    }
+                    *tries += 1;
+                    if *tries > limits::SHAPE_TRIES {
+                        return None;
+                    }
+                    let mut other = choice.clone();
+                    if let Some(slot) = other.get_mut(hole) {
+                        *slot = text;
+                    }
+                    match self.attempt(rung, &other) {
+                        Ok(built) => return Some(built),
+                        Err(cost) if cost < better.map_or(least, |(c, _, _)| c) => {
+                            better = Some((cost, hole, text))
+                        }
+                        Err(_) => {}
+                    }
+                }
+            }
+            let (cost, hole, text) = better?;
+            least = cost;
+            if let Some(slot) = choice.get_mut(hole) {
+                *slot = text;
+            }
+        }
     }
 
     fn attempt(&mut self, rung: &Rung, choice: &[usize]) -> Result<Built, usize> {
@@ -299,8 +337,9 @@ impl Climber<'_> {
         let Some(tree) = self.parser.parse(&scaffold.text, None) else {
             return Err(usize::MAX);
         };
-        let refusal = if tree.root_node().has_error() {
-            complaint(&tree, &scaffold, rung)
+        let complaint = if tree.root_node().has_error() { complaint(&tree, &scaffold, rung) } else { None };
+        let refusal = if let Some(refusal) = complaint {
+            refusal
         } else {
             match scaffold.read(&tree, rung) {
                 // A variable in a form of its own would make the whole pattern into what the form says.
@@ -344,13 +383,18 @@ impl Climber<'_> {
         if misfit(&Misfit::OnlyRun) {
             return PatternError::OnlyRun;
         }
-        let tried: Vec<&'static str> =
-            self.ground.language.rungs.iter().map(|r| r.name).fold(Vec::new(), |mut names, name| {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-                names
-            });
+        let mut tried: Vec<&'static str> = Vec::new();
+        for rung in self
+            .ground
+            .language
+            .rungs
+            .iter()
+            .filter(|r| r.when.is_none_or(|looks| looks(self.ground.pattern)))
+        {
+            if !tried.contains(&rung.name) {
+                tried.push(rung.name);
+            }
+        }
         let best = self.refusals.iter().min_by_key(|r| {
             (r.misfit != Some(Misfit::OnlyComment), r.misfit.is_some(), r.narrow, usize::MAX - r.at, r.cost)
         });
@@ -372,8 +416,9 @@ impl Climber<'_> {
     }
 }
 
-/// The first error of a tree and how much of the text is in error.
-fn complaint(tree: &Tree, scaffold: &Scaffolded, rung: &Rung) -> Refusal {
+/// The first error of a tree and how much of the text is in error. `None` where the grammar only misses a token that it keeps
+/// hidden, such as the line break after a statement.
+fn complaint(tree: &Tree, scaffold: &Scaffolded, rung: &Rung) -> Option<Refusal> {
     let mut cost = 0;
     let mut first: Option<Node> = None;
     let mut cursor = tree.walk();
@@ -392,16 +437,7 @@ fn complaint(tree: &Tree, scaffold: &Scaffolded, rung: &Rung) -> Refusal {
             }
         }
     }
-    let Some(node) = first else {
-        return Refusal {
-            rung: rung.name,
-            at: 0,
-            said: "there is an error".to_owned(),
-            cost: 1,
-            misfit: None,
-            narrow: !rung.only.is_empty(),
-        };
-    };
+    let node = first?;
     let inside = node.start_byte() >= scaffold.fragment.start && node.start_byte() < scaffold.fragment.end;
     let at = scaffold.in_pattern(node.start_byte().clamp(scaffold.fragment.start, scaffold.fragment.end));
     let said = if node.is_missing() {
@@ -413,7 +449,7 @@ fn complaint(tree: &Tree, scaffold: &Scaffolded, rung: &Rung) -> Refusal {
     } else {
         "the fragment is not whole: something is not closed, or is closed twice".to_owned()
     };
-    Refusal { rung: rung.name, at, said, cost, misfit: None, narrow: !rung.only.is_empty() }
+    Some(Refusal { rung: rung.name, at, said, cost, misfit: None, narrow: !rung.only.is_empty() })
 }
 
 /// Whether one rung alone takes a fragment.

@@ -56,10 +56,11 @@ const FRAGMENTS: &[Row] = &[
         ],
         "class {{",
     ),
-    ("cmake", &[("argument", "a b"), ("command", "set($A 1)")], "set(("),
+    ("cmake", &[("command", "set($A 1)")], "set(("),
     (
         "cpp",
         &[
+            ("declaration", "int f(int a) { return a; }"),
             ("block", "{ $$$B }"),
             ("value", "{1, $A}"),
             ("initializer", ".a = 1"),
@@ -530,6 +531,7 @@ const FRAGMENTS: &[Row] = &[
     (
         "zig",
         &[
+            ("declaration", "fn a() void {}"),
             ("member", "a: u8,"),
             ("expression", "a + b"),
             ("statement", "foo(a);"),

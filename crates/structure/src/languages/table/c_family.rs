@@ -35,6 +35,17 @@ pub(super) static C: Language = Language {
     traits: Traits { loose_leaves: &["preproc_arg"], ..Traits::PLAIN },
 };
 
+/// `T name(…) {…}` is a function; among statements it could be a variable with its initial value in braces.
+#[cfg(feature = "cpp")]
+fn is_function(text: &str) -> bool {
+    let head = text.split_once('{').map_or("", |(head, _)| head).trim_end();
+    let keyword = ["if", "for", "while", "switch", "catch", "else", "do", "return"];
+    let first = text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    text.ends_with('}')
+        && [")", "const", "override", "noexcept", "final"].iter().any(|end| head.ends_with(end))
+        && !keyword.contains(&first)
+}
+
 #[cfg(feature = "cpp")]
 pub(super) static CPP: Language = Language {
     id: "cpp",
@@ -47,6 +58,7 @@ pub(super) static CPP: Language = Language {
     shebangs: &[],
     grammar: || tree_sitter_cpp::LANGUAGE.into(),
     rungs: &[
+        Rung::new("declaration", "", "\n").declares().only(&["function_definition"]).when(is_function),
         Rung::new("block", "void zq() ", "\n")
             .only(&["compound_statement"])
             .when(super::is_braced)

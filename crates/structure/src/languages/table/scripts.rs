@@ -268,7 +268,7 @@ pub(super) static CMAKE: Language = Language {
     file_names: &["CMakeLists.txt"],
     shebangs: &["cmake"],
     grammar: || tree_sitter_cmake::LANGUAGE.into(),
-    rungs: &[Rung::new("command", "", "\n").statement(), Rung::new("argument", "zq(", ")\n")],
+    rungs: &[Rung::new("command", "", "\n").statement()],
     holes: &["%", "%()", "\"%\""],
     traits: Traits { keywords_any_case: true, ..Traits::PLAIN },
 };

@@ -72,6 +72,12 @@ pub(super) static GO: Language = Language {
     traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
 };
 
+/// `fn name() T {…}` declares; among statements it would be a function's type and a block.
+#[cfg(feature = "zig")]
+fn is_function(text: &str) -> bool {
+    ["fn ", "pub fn ", "export fn ", "inline fn "].iter().any(|start| text.starts_with(start))
+}
+
 #[cfg(feature = "zig")]
 pub(super) static ZIG: Language = Language {
     id: "zig",
@@ -82,6 +88,7 @@ pub(super) static ZIG: Language = Language {
     shebangs: &[],
     grammar: || tree_sitter_zig::LANGUAGE.into(),
     rungs: &[
+        Rung::new("declaration", "", "\n").declares().only(&["function_declaration"]).when(is_function),
         Rung::new("prong", "fn zq() void { switch (x) {\n", "\n} }").only(&["switch_case"]).statement(),
         Rung::new("statement", "fn zq() void {\n", "\n}").declares(),
         Rung::new("statement", "fn zq() void {\n", ";\n}").declares().completes(),
