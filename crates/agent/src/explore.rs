@@ -124,11 +124,7 @@ fn report(child: &Conversation, end: Result<RunEnd, RunError>) -> Result<Output,
             )
         }
     };
-    let tokens = spent.usage.input_tokens
-        + spent.usage.cache_read_tokens
-        + spent.usage.cache_write_tokens
-        + spent.usage.output_tokens;
     Ok(Output::text(text).structured(
-        json!({"conversation": id, "complete": stopped.is_none(), "stopped_because": stopped, "tokens": tokens}),
+        json!({"conversation": id, "complete": stopped.is_none(), "stopped_because": stopped, "tokens": spent.tokens()}),
     ))
 }

@@ -115,13 +115,13 @@ pub(crate) fn tools(resources: Resources) -> RegistryBuilder {
 fn questions(builder: RegistryBuilder, people: (Option<Questions>, Option<String>)) -> RegistryBuilder {
     match people {
         (Some(Questions { cards, from, time }), Some(_)) => {
-            builder.tool(AskUser::new(cards, from, time), Family::Workshop)
+            builder.tool(AskUser::new(cards, from, time), Family::Others)
         }
-        (None, _) => builder.absent("ask_user", Tier::Read, Family::Workshop, "the run has no question port"),
+        (None, _) => builder.absent("ask_user", Tier::Read, Family::Others, "the run has no question port"),
         (_, None) => builder.absent(
             "ask_user",
             Tier::Read,
-            Family::Workshop,
+            Family::Others,
             "the run is in no space, so nobody sees it",
         ),
     }
@@ -131,14 +131,14 @@ fn questions(builder: RegistryBuilder, people: (Option<Questions>, Option<String
 fn explorers(builder: RegistryBuilder, helpers: Option<Nursery>) -> RegistryBuilder {
     let why = match helpers {
         Some(helpers) if helpers.config.fast().is_some() => {
-            return builder.tool(Explore::new(helpers), Family::Workshop);
+            return builder.tool(Explore::new(helpers), Family::Others);
         }
         Some(_) => {
             "no model is configured for explorers: `models.fast` or `models.default`, --fast or --model"
         }
         None => "an explorer has no explorers",
     };
-    builder.absent("explore", Tier::Read, Family::Workshop, why)
+    builder.absent("explore", Tier::Read, Family::Others, why)
 }
 
 /// `vibe_*` ← roster; only the surface of vibe mode sees them (SPEC R2).

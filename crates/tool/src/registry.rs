@@ -16,6 +16,8 @@ pub enum Family {
     General,
     /// The tools that Haft exists for (SPEC R4).
     Workshop,
+    /// The tools by which a conversation turns to a person or a helper; a read-only helper has none of them.
+    Others,
     /// The tools that steer workers; they exist only while vibe mode is on (SPEC R2).
     Workers,
 }

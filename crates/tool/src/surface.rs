@@ -94,6 +94,7 @@ impl Surface {
         let shown = match family {
             Family::General => true,
             Family::Workshop => self.kind != SurfaceKind::Mcp,
+            Family::Others => !matches!(self.kind, SurfaceKind::Mcp | SurfaceKind::Explorer),
             Family::Workers => self.kind == SurfaceKind::Vibe,
         };
         shown && tier <= self.ceiling

@@ -64,7 +64,7 @@ impl Run<'_> {
 
     async fn steps(&self) -> Result<RunEnd, JournalError> {
         let mut repetition = Repetition::default();
-        let mut tokens = 0;
+        let before = self.used();
         for _ in 0..self.max_steps {
             if let Some(arrivals) = self.arrivals {
                 arrivals.take().await?;
@@ -95,14 +95,11 @@ impl Run<'_> {
                     StopReason::Refusal => RunEnd::Failed { error: "the model refused to go on".into() },
                 });
             }
-            tokens += answer.usage.input_tokens
-                + answer.usage.cache_read_tokens
-                + answer.usage.cache_write_tokens
-                + answer.usage.output_tokens;
             let outcomes = self.call_all(&surface, &calls).await?;
             if self.cancel.is_cancelled() {
                 return Ok(RunEnd::Interrupted);
             }
+            let tokens = self.used().saturating_sub(before);
             if let Some(most) = self.max_tokens
                 && tokens >= most
             {
@@ -126,6 +123,11 @@ impl Run<'_> {
             }
         }
         Ok(RunEnd::Stopped { why: format!("the run reached its bound of {} steps", self.max_steps) })
+    }
+
+    /// Tokens of the conversation so far, those of its summaries too.
+    fn used(&self) -> u64 {
+        self.journal.with_transcript(crate::Transcript::spent).tokens()
     }
 
     /// Asks the model with the conversation as it is, compacted first where it has become too long.

@@ -23,6 +23,14 @@ pub struct Spent {
     pub unpriced_answers: u64,
 }
 
+impl Spent {
+    /// All tokens, cached or not.
+    pub fn tokens(&self) -> u64 {
+        let Usage { input_tokens, cache_read_tokens, cache_write_tokens, output_tokens } = self.usage;
+        input_tokens + cache_read_tokens + cache_write_tokens + output_tokens
+    }
+}
+
 /// What the events of a conversation add up to. Pure: the same events give the same transcript, live or after a restart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {

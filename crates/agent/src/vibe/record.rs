@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, fmt};
 
 use haft_store::ConversationId;
 use haft_tool::CallId;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// Which of the configured models a worker has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkerTier {
     /// Mechanical work with a clear specification.
@@ -17,6 +17,17 @@ pub enum WorkerTier {
     Fast,
     /// Design, judgement, review.
     Good,
+}
+
+impl JsonSchema for WorkerTier {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "WorkerTier".into()
+    }
+
+    // Derived, it would be a choice of schemas, and an error about it would speak of schemas.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": ["fast", "good"]})
+    }
 }
 
 impl fmt::Display for WorkerTier {

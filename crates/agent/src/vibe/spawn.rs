@@ -17,9 +17,9 @@ pub(crate) struct Arguments {
     brief: String,
     /// A few words by which you and people tell it from the others.
     label: String,
-    /// `fast` for mechanical work with a clear specification, `good` for design, judgement and review. `fast` if not given.
+    /// `fast` for mechanical work with a clear specification, `good` for design, judgement and review.
     #[serde(default)]
-    tier: Option<WorkerTier>,
+    tier: WorkerTier,
 }
 
 impl Tool for VibeSpawn {
@@ -49,7 +49,6 @@ impl Tool for VibeSpawn {
                 "`label` is longer than {WORKER_LABEL} characters. What the worker is to do belongs into `brief`."
             )));
         }
-        let tier = tier.unwrap_or_default();
         let (number, queued) = self.0.spawn(label.clone(), tier, brief).await?;
         let id = worker_id(number);
         let text = if queued {
