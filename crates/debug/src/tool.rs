@@ -478,8 +478,10 @@ impl Debug {
         match waited {
             Waited::Stopped(stop) => {
                 let standing = session.look(&stop, workdir.root()).await;
-                // It may have been killed while it was looked at.
-                if standing.top.is_none() && matches!(session.phase(), Phase::Ended(_)) {
+                // It may have been killed: delve reports that as a stop without a stack.
+                if standing.unknown.is_some()
+                    && (matches!(session.phase(), Phase::Ended(_)) || session.is_gone().await)
+                {
                     return Ok(self.ended(session).await.output());
                 }
                 render::stop(&mut answer, &standing, workdir);

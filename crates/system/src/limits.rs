@@ -50,3 +50,6 @@ pub(crate) const DRAINED_CHUNKS: usize = 64;
 
 /// Signals that a caller may have on the way to one program; more at once is a caller gone wild.
 pub(crate) const QUEUED_SIGNALS: usize = 64;
+
+/// How often a watched process is looked at for dead threads that its tracer has not noticed, which nothing announces.
+pub(crate) const WATCH_POLL: Duration = Duration::from_millis(100);

@@ -33,8 +33,13 @@ pub(super) fn connect(transport: Transport, shared: &Arc<Shared>) -> (Client, Op
         Transport::DialledIn(mut process, stream) => {
             drain(process.take_stdout(), shared, |state, piece| state.output.push(piece));
             drain(process.take_stderr(), shared, |state, piece| {
-                state.output.push(piece);
                 state.stderr.push(piece);
+                for line in piece.split_inclusive(|byte| *byte == b'\n') {
+                    // delve's own log: "2026-01-31T10:00:00Z error layer=dap …".
+                    if !String::from_utf8_lossy(line).contains(" layer=") {
+                        state.output.push(line);
+                    }
+                }
             });
             (over_tcp(stream, handler()), Some(process))
         }

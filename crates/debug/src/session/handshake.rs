@@ -71,7 +71,8 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Result<(), StartError> {
         let deadline = Instant::now() + begin.within;
-        let initialize = self.client.request("initialize", client_words(self.adapter.id), START);
+        let initialize =
+            self.client.request("initialize", client_words(self.adapter.id), START.min(begin.within));
         let capabilities = tokio::select! {
             answer = initialize => match answer {
                 Ok(body) => one(&body),
@@ -106,8 +107,7 @@ impl Session {
         }
         self.place_all(plan, begin.stop_at_panic).await;
         self.shared.with(|state| {
-            state.configured = true;
-            state.resume();
+            state.let_go();
         });
         if self.capabilities().supports_configuration_done_request {
             let done = self.client.send("configurationDone", json!({"_": 0})).await;
@@ -144,11 +144,10 @@ impl Session {
                 answer = done.wait(), if open.0 => match answer {
                     Ok(_) => open.0 = false,
                     Err(error) => {
-                        let better = tokio::time::timeout(SETTLE, launch.wait()).await;
-                        let error = match better {
-                            Ok(Err(better)) if open.1 => better,
-                            _ => error,
-                        };
+                        let mut error = error;
+                        if open.1 && let Ok(Err(better)) = tokio::time::timeout(SETTLE, launch.wait()).await {
+                            error = better;
+                        }
                         return Err(self.start_error(error.to_string()).await);
                     }
                 },

@@ -361,6 +361,14 @@ impl Session {
         }
     }
 
+    /// Whether a program about which the adapter cannot tell anything is gone. A killed process takes a moment to end, and the
+    /// watchdog a moment more to say so.
+    pub(crate) async fn is_gone(&self) -> bool {
+        let Some(watch) = self.shared.watch.get() else { return false };
+        let gone = timeout(WATCHDOG, watch.ended()).await.is_ok();
+        gone && self.end_within(WATCHDOG * 2).await.is_some()
+    }
+
     /// What a broken connection means is known a moment later.
     async fn lost<T>(&self, error: RequestError) -> Result<T, SessionError> {
         match self.end_within(SETTLE * 4).await {

@@ -67,8 +67,6 @@ pub(crate) struct State {
     pausing: bool,
     /// The `continued` that belongs to the last resume has not come. It may come late, after the stop (lldb-dap), or never (debugpy).
     continued_due: bool,
-    /// The program was let go for the first time: what the adapter writes to its console from now on is about the program.
-    pub(crate) configured: bool,
     /// Changes of breakpoints that the adapter has told by itself.
     pub(crate) breakpoint_news: Vec<BreakpointAnswer>,
 }
@@ -102,13 +100,22 @@ impl Default for State {
             busy: None,
             pausing: false,
             continued_due: false,
-            configured: false,
             breakpoint_news: Vec::new(),
         }
     }
 }
 
 impl State {
+    /// The program is about to be let go for the first time. Without `configurationDone` it has been running since the launch, and may
+    /// stand already.
+    pub(crate) fn let_go(&mut self) {
+        if self.phase == Phase::Starting {
+            self.phase = Phase::Running;
+            self.epoch += 1;
+            self.continued_due = true;
+        }
+    }
+
     /// The program is about to be let go. To be called before the request is sent, because the stop may come before its response.
     pub(crate) fn resume(&mut self) {
         if !matches!(self.phase, Phase::Ended(_)) {
@@ -268,7 +275,7 @@ mod tests {
     use super::*;
 
     fn running() -> State {
-        let mut state = State { configured: true, ..State::default() };
+        let mut state = State::default();
         state.resume();
         state
     }

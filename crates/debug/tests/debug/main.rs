@@ -8,6 +8,8 @@
 )]
 
 mod bench;
+mod fake;
+mod faults;
 mod go;
 mod native;
 mod python;

@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags};
 use tokio::io::{Interest, unix::AsyncFd};
 
 use super::tree;
+use crate::limits::WATCH_POLL;
 
 /// A process below another one, as it was when it was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,25 +42,32 @@ pub fn below(pid: u32) -> Vec<ProcessGlimpse> {
 #[derive(Debug)]
 pub struct ProcessWatch {
     handle: AsyncFd<OwnedFd>,
+    pid: i32,
 }
 
 impl ProcessWatch {
     /// Starts watching. An error of kind `NotFound` says that there is no such process. Must be called within a runtime.
     pub fn open(pid: u32) -> io::Result<Self> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
-        let pid = Pid::from_raw(pid.cast_signed()).ok_or_else(gone)?;
+        let number = pid.cast_signed();
+        let pid = Pid::from_raw(number).ok_or_else(gone)?;
         let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(|error| {
             if error == rustix::io::Errno::SRCH { gone() } else { io::Error::from(error) }
         })?;
         // SAFETY: the descriptor is owned by what is registered, and stays open until it is deregistered.
         let handle = unsafe { AsyncFd::register_with_interest(handle, Interest::READABLE)? };
-        Ok(ProcessWatch { handle })
+        Ok(ProcessWatch { handle, pid: number })
     }
 
     /// Waits for its end. A process that only waits to be reaped has ended.
     pub async fn ended(&self) {
-        // An error means that the runtime is shutting down.
-        let _ = self.handle.readable().await;
+        loop {
+            tokio::select! {
+                // An error means that the runtime is shutting down.
+                _ = self.handle.readable() => return,
+                () = tokio::time::sleep(WATCH_POLL) => if self.is_dead() { return },
+            }
+        }
     }
 
     /// Whether it has ended by now.
@@ -67,7 +75,27 @@ impl ProcessWatch {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mut fds = [PollFd::new(self.handle.get_ref(), PollFlags::IN)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        matches!(poll(&mut fds, Some(&at_once)), Ok(ready) if ready > 0)
+        matches!(poll(&mut fds, Some(&at_once)), Ok(ready) if ready > 0) || self.is_dead()
+    }
+
+    /// Whether every thread is dead. The kernel does not call a process ended as long as its tracer has not taken notice of each of its
+    /// dead threads, which a debugger that believes it stopped never does.
+    fn is_dead(&self) -> bool {
+        // The first thread alone tells nothing (it may end before the others) but is a cheap look that settles most cases. The
+        // number is still that of the watched process: one that was reaped has made the descriptor readable.
+        let is_zombie = |path: String| {
+            fs::read_to_string(path).is_ok_and(|stat| {
+                stat.rfind(')')
+                    .and_then(|at| stat.get(at + 2..))
+                    .is_some_and(|state| state.starts_with(['Z', 'X']))
+            })
+        };
+        is_zombie(format!("/proc/{}/stat", self.pid))
+            && fs::read_dir(format!("/proc/{}/task", self.pid))
+                .into_iter()
+                .flatten()
+                .flatten()
+                .all(|thread| is_zombie(format!("{}/stat", thread.path().display())))
     }
 }
 
