@@ -13,17 +13,29 @@
 #![deny(missing_docs)]
 #![allow(clippy::format_push_string, reason = "answers are put together from pieces; none of them is hot")]
 
+mod checkers;
 mod client;
+pub mod diagnostics;
 mod limits;
+mod on_write;
 pub mod position;
 mod ready;
+mod rename;
+
 pub mod servers;
+mod stage;
 mod supervisor;
+mod tool;
 pub mod uri;
+pub mod workspace_edit;
 
 pub use client::RequestError;
+pub use on_write::WriteDiagnostics;
 pub use ready::Wait;
+pub use rename::{LspRename, LspRenameArguments};
+pub use stage::Stage;
 pub use supervisor::{
     Checkout, Document, DocumentError, Place, Published, Server, ServerState, ServerStatus, Servers,
     StartError, SyncError, WhyNot, Work,
 };
+pub use tool::{Lsp, LspAction, LspArguments};

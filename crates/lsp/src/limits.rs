@@ -21,7 +21,7 @@ pub(crate) const REQUEST: Duration = Duration::from_secs(15);
 /// How long `textDocument/codeAction` may take: some servers index everything for auto-imports at the first one (5 s measured).
 pub(crate) const CODE_ACTION: Duration = Duration::from_secs(30);
 /// How long a call waits for a server to finish loading its project. rust-analyzer takes 8 to 21 s on small ones.
-pub(crate) const READY: Duration = Duration::from_secs(60);
+pub(crate) const READY: Duration = Duration::from_mins(1);
 /// After the first document is open a server that reports progress begins to within this time.
 pub(crate) const GRACE: Duration = Duration::from_millis(300);
 /// Between two tries of a request that the server could not serve yet.
@@ -113,3 +113,39 @@ pub(crate) const CHECKER_TAIL_LINES: usize = 8;
 pub(crate) const CHECKED_ROOTS: usize = 20;
 /// Translation units of a compilation database that are checked; a build checks them all and does it better.
 pub(crate) const CHECKED_UNITS: usize = 60;
+/// How long a server may take to answer a pull. Longer than a navigation: it may load the project first, and nobody waits for it inline.
+pub(crate) const PULL: Duration = Duration::from_secs(60);
+/// Registrations of a server come within this time after its start.
+pub(crate) const REGISTRATION_GRACE: Duration = Duration::from_secs(2);
+/// Code actions whose edits are worked out and staged; each is a request of its own and takes room in the staging area.
+pub(crate) const STAGED_ACTIONS: usize = 8;
+/// How long code actions wait for what a server that pushes has found, so that fixes are offered for it. The slowest needs 5 s when cold.
+pub(crate) const FIXES_WAIT: Duration = Duration::from_secs(6);
+/// How long a write is held up by diagnostics in all (SPEC W4).
+pub(crate) const WRITE_INLINE: Duration = Duration::from_millis(500);
+/// The part of it that may go to the state before the write. A warm server that has the file open needs a few milliseconds.
+pub(crate) const BASELINE_INLINE: Duration = Duration::from_millis(200);
+/// The part of it that may go to other files once those of the change are known.
+pub(crate) const OTHERS_INLINE: Duration = Duration::from_millis(60);
+/// How long a server that has started within this time may take for a file, in the background (the slowest needs 21 s for a small project).
+pub(crate) const CHECK_COLD: Duration = Duration::from_secs(90);
+/// How long a server that has run for a while may take for a file, in the background.
+pub(crate) const CHECK_WARM: Duration = Duration::from_secs(30);
+/// Files of one change that are verified one by one.
+pub(crate) const VERIFIED_FILES: usize = 40;
+/// Other open files of which the state is asked for after a change.
+pub(crate) const OTHER_FILES: usize = 12;
+/// Writes whose late results are kept until somebody takes them.
+pub(crate) const LATE_JOBS: usize = 64;
+/// How long an answer about one file waits for a server that has started within this time.
+pub(crate) const FILE_COLD: Duration = Duration::from_secs(60);
+/// How long an answer about one file waits for a server that has run for a while.
+pub(crate) const FILE_WARM: Duration = Duration::from_secs(20);
+/// How long a server may take to work out a rename: it looks through the whole project.
+pub(crate) const RENAME: Duration = Duration::from_secs(60);
+/// How long a question about one file waits for a server to finish loading its project; then it is asked all the same, and the answer says so.
+pub(crate) const READY_FILE: Duration = Duration::from_secs(30);
+/// A server that always reports its loading has begun to within this time after its first document is open, on a busy machine too.
+pub(crate) const FIRST_WORK: Duration = Duration::from_secs(10);
+/// How long a question waits for the server to work in what changed in other files.
+pub(crate) const SETTLE_OTHERS: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    limits::GRACE,
+    limits::{FIRST_WORK, GRACE},
     servers::Readiness,
     supervisor::{Server, ServerState},
 };
@@ -62,6 +62,13 @@ fn look(server: &Server) -> Look {
             None if server.age() > GRACE * 10 => Look::Done(Wait::Ready),
             None => Look::MayBegin((GRACE * 10).saturating_sub(server.age())),
         },
+        Readiness::Reports => {
+            let begun = server.work().iter().any(|(_, work)| work.begun > 0);
+            match FIRST_WORK.checked_sub(server.since_first_open().unwrap_or_else(|| server.age())) {
+                Some(rest) if !begun && !rest.is_zero() => Look::MayBegin(rest),
+                _ => Look::Done(Wait::Ready),
+            }
+        }
         Readiness::Progress => match server.since_first_open() {
             Some(since) if since < GRACE && server.work().is_empty() => Look::MayBegin(GRACE - since),
             _ => Look::Done(Wait::Ready),

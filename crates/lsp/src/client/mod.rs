@@ -49,7 +49,7 @@ impl RequestError {
     /// The document changed while the server was at it (`ContentModified`), or it gave up for a reason of its own (`ServerCancelled`,
     /// `RequestCancelled` that was not ours): asking again is right.
     pub fn is_passing(&self) -> bool {
-        matches!(self, RequestError::Refused { code: -32801 | -32802 | -32800, .. })
+        matches!(self, RequestError::Refused { code: -32802..=-32800, .. })
     }
 
     /// The server does not know the method, whatever its capabilities said.

@@ -37,14 +37,16 @@ pub enum News {
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     scopes: HashMap<Scope, State>,
+    /// How often each file has been written.
+    written: HashMap<PathBuf, u64>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct State {
     /// `None`: nothing is known.
     known: Option<Counts>,
-    /// Written since `known` was true.
-    dirty: bool,
+    /// Which write of the file `known` is true of.
+    of_write: u64,
 }
 
 /// Lines (1-based) of the diagnostics of each key.
@@ -85,21 +87,29 @@ impl Ledger {
         Self::default()
     }
 
-    /// Whether a state of this file is known to be right, nothing written since.
+    /// Whether a state of this file is known and nothing has been written since.
     pub fn is_clean(&self, scope: &Scope) -> bool {
-        self.scopes.get(scope).is_some_and(|state| state.known.is_some() && !state.dirty)
+        self.knows(scope) && !self.is_dirty(scope)
+    }
+
+    /// Whether any state of this file is known, if perhaps from before a write.
+    pub fn knows(&self, scope: &Scope) -> bool {
+        self.scopes.get(scope).is_some_and(|state| state.known.is_some())
     }
 
     /// Whether this file has been written since its state was last verified.
     pub fn is_dirty(&self, scope: &Scope) -> bool {
-        self.scopes.get(scope).is_some_and(|state| state.dirty)
+        self.writes(&scope.file) > self.scopes.get(scope).map_or(0, |state| state.of_write)
+    }
+
+    fn writes(&self, file: &Path) -> u64 {
+        self.written.get(file).copied().unwrap_or(0)
     }
 
     /// Takes over what is there before a write, unless an earlier write is still unverified and something was known before it.
     pub fn baseline(&mut self, scope: &Scope, now: &[Diagnostic]) {
-        let state = self.scopes.entry(scope.clone()).or_default();
-        if !state.dirty {
-            state.known = Some(counts(now));
+        if !self.is_dirty(scope) {
+            self.scopes.entry(scope.clone()).or_default().known = Some(counts(now));
         }
     }
 
@@ -112,15 +122,16 @@ impl Ledger {
         }
     }
 
-    /// Notes that the file is being written.
-    pub fn wrote(&mut self, scope: &Scope) {
-        self.scopes.entry(scope.clone()).or_default().dirty = true;
+    /// Notes that a file has been written.
+    pub fn wrote(&mut self, file: &Path) {
+        *self.written.entry(file.to_owned()).or_default() += 1;
     }
 
     /// Takes over a verified state and says what is new in it. `moved` tells where a line of the last verified state is now, if that is known.
     pub fn verified(&mut self, scope: &Scope, now: &[Diagnostic], moved: &dyn Fn(u32) -> u32) -> News {
+        let of_write = self.writes(&scope.file);
         let state = self.scopes.entry(scope.clone()).or_default();
-        state.dirty = false;
+        state.of_write = of_write;
         let Some(known) = state.known.replace(counts(now)) else {
             return News::Unknown(now.to_vec());
         };
@@ -137,17 +148,20 @@ impl Ledger {
         News::New(fresh)
     }
 
-    /// The file has another name.
+    /// The file has another name. What is known of it goes along; that it was written is noted as for any other write.
     pub fn renamed(&mut self, from: &Path, to: &Path) {
+        let of_write = self.writes(to);
         let moving: Vec<Scope> = self.scopes.keys().filter(|scope| scope.file == from).cloned().collect();
         for scope in moving {
+            let is_dirty = self.is_dirty(&scope);
             if let Some(state) = self.scopes.remove(&scope) {
-                self.scopes.insert(Scope { file: to.to_owned(), ..scope }, state);
+                let of_write = if is_dirty { 0 } else { of_write };
+                self.scopes.insert(Scope { file: to.to_owned(), ..scope }, State { of_write, ..state });
             }
         }
     }
 
-    /// The file is gone: one of the same name that comes later starts with nothing known and nothing there.
+    /// The file is gone: one of the same name that comes later starts with nothing known.
     pub fn deleted(&mut self, file: &Path) {
         self.scopes.retain(|scope, _| scope.file != file);
     }
@@ -214,7 +228,7 @@ mod tests {
     fn an_error_that_slid_is_not_new_and_a_second_of_its_kind_is() {
         let mut ledger = Ledger::new();
         ledger.baseline(&scope(), &[problem("a", 3)]);
-        ledger.wrote(&scope());
+        ledger.wrote(&scope().file);
         assert_eq!(ledger.verified(&scope(), &[problem("a", 7)], &still), News::New(vec![]));
         // hermes-agent#25978: with equal errors not counted, the second one would be hidden.
         let now = [problem("a", 7), problem("a", 20)];
@@ -226,7 +240,7 @@ mod tests {
     fn of_equal_errors_the_new_one_is_named_though_lines_moved() {
         let mut ledger = Ledger::new();
         ledger.baseline(&scope(), &[problem("a", 3)]);
-        ledger.wrote(&scope());
+        ledger.wrote(&scope().file);
         let down_ten = |line| line + 10;
         let now = [problem("a", 3), problem("a", 13)];
         assert_eq!(ledger.verified(&scope(), &now, &down_ten), News::New(vec![problem("a", 3)]));
@@ -244,23 +258,23 @@ mod tests {
     fn a_baseline_after_an_unverified_write_does_not_hide_what_that_write_broke() {
         let mut ledger = Ledger::new();
         ledger.baseline(&scope(), &[]);
-        ledger.wrote(&scope());
+        ledger.wrote(&scope().file);
         // The first write was never verified; before the second the error is there.
         ledger.baseline(&scope(), &[problem("a", 3)]);
-        ledger.wrote(&scope());
+        ledger.wrote(&scope().file);
         assert_eq!(ledger.verified(&scope(), &[problem("a", 3)], &still), News::New(vec![problem("a", 3)]));
     }
 
     #[test]
     fn without_a_baseline_nothing_is_called_new() {
         let mut ledger = Ledger::new();
-        ledger.wrote(&scope());
+        ledger.wrote(&scope().file);
         assert_eq!(
             ledger.verified(&scope(), &[problem("a", 3)], &still),
             News::Unknown(vec![problem("a", 3)])
         );
         ledger.deleted(&scope().file);
-        ledger.wrote(&scope());
+        ledger.wrote(&scope().file);
         ledger.late_baseline(&scope(), &[problem("a", 3)]);
         assert_eq!(ledger.verified(&scope(), &[problem("a", 3)], &still), News::New(vec![]));
     }
@@ -298,7 +312,7 @@ mod tests {
                 for (kind, _) in &state {
                     *count.entry(*kind).or_insert(0usize) += 1;
                 }
-                ledger.wrote(&scope());
+                ledger.wrote(&scope().file);
                 let news = ledger.verified(&scope(), &now, &still);
                 match &last {
                     None => prop_assert_eq!(news, News::Unknown(now)),

@@ -3,8 +3,11 @@
 //! Pure parts: [`ledger`] (what is new), `settle` (when a server has said all it has to say about one version of one file), `merge` (one list from
 //! several answers). `check` drives them over a live server.
 
+mod answer;
+pub(crate) mod check;
 pub mod ledger;
 mod merge;
+mod pull;
 pub mod rules;
 mod settle;
 mod words;
@@ -12,7 +15,9 @@ mod words;
 use serde::Serialize;
 use serde_json::Value;
 
+pub(crate) use answer::of_file;
 pub use merge::merge;
+pub(crate) use merge::sort;
 pub use words::{counted, listed};
 
 /// How bad it is. The order is the order of lists: errors first.

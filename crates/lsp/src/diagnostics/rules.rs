@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::servers::{ServerSpec, Settle as SettleBy};
+
 /// How it is told that a server has said all it has to say about a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -60,8 +62,18 @@ pub const RUST_ANALYZER: Rules = Rules {
         token: "rust-analyzer/flycheck",
         name: "cargo check",
         begin_within: Duration::from_millis(500),
-        cap: Duration::from_secs(20),
+        cap: Duration::from_secs(60),
     }),
     whole_workspace: true,
     ..PLAIN
 };
+
+/// The rules of a server of the table.
+pub fn of(spec: &ServerSpec) -> Rules {
+    match (spec.settle, spec.id.as_str()) {
+        (SettleBy::Flycheck, _) => RUST_ANALYZER,
+        (SettleBy::Generic, "gopls") => GOPLS,
+        (SettleBy::Generic, "typescript-language-server" | "vtsls") => TSSERVER,
+        (SettleBy::Generic, _) => PLAIN,
+    }
+}

@@ -1,7 +1,7 @@
 //! When a server has said all it has to say about one version of one file (field notes: push and pull at once, publications without versions, checkers
 //! that run after a save). A state machine without clock or channel: events and times go in, a verdict comes out.
 
-use std::time::Instant;
+use tokio::time::Instant;
 
 use super::{Diagnostic, merge, rules::Rules};
 
@@ -18,7 +18,7 @@ pub(crate) enum Delivery {
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A publication about the file came after the change was sent.
-    Published { version: Option<i32>, diagnostics: Vec<Diagnostic> },
+    Published { version: Option<i64>, diagnostics: Vec<Diagnostic> },
     /// The server answered a request that was sent after the change, so it has read the change. What comes from here on was at least written after that.
     Barrier,
     /// The answer to a pull that was sent after the change.
@@ -27,8 +27,12 @@ pub(crate) enum Event {
     ExternalBegan,
     /// The checker ended; all of its publications came before.
     ExternalEnded,
-    /// The server says that it has loaded the project.
+    /// Whether the server says that it has loaded the project.
     Ready(bool),
+    /// The server has come to offer pulling (some register it only once they run), or has stopped to.
+    Delivery(Delivery),
+    /// The text was given to the server once more, under this version.
+    Nudged(i64),
 }
 
 /// What is known now.
@@ -38,6 +42,8 @@ pub(crate) enum Verdict {
     Wait(Option<Instant>),
     /// The server analysed this version, and this is what it found.
     Settled(Vec<Diagnostic>),
+    /// The server may have published about this text before it could be told that the text was this one. Give it the text once more.
+    Nudge,
     /// It will not become known in time; why, in words that follow "not verified: ".
     GivenUp(String),
 }
@@ -71,35 +77,48 @@ struct Push {
 pub(crate) struct Settle {
     rules: Rules,
     delivery: Delivery,
-    version: i32,
+    version: i64,
     sent: Instant,
     barrier: bool,
     ready: bool,
     pushed: Option<Push>,
     pulled: Option<Vec<Diagnostic>>,
     checker: Checker,
+    nudged: bool,
 }
 
 impl Settle {
-    /// A wait for `version`, which was sent at `sent`. `saved` says whether a save was announced with it, which is what makes checkers run. `standing` is what the
-    /// server had published about the file before; it counts only where a checker's findings are not published again when they stay the same.
+    /// A wait for `version`, which was sent at `sent`. `checks` says whether a checker is expected to run (a save was announced, or the server has only just started) or
+    /// runs already. `standing` is what the server had published about the file before; it counts only where a checker's findings are not published
+    /// again when they stay the same.
     pub(crate) fn new(
         rules: Rules,
         delivery: Delivery,
-        version: i32,
+        version: i64,
         sent: Instant,
-        saved: bool,
+        checks: bool,
         standing: Option<Vec<Diagnostic>>,
     ) -> Self {
         let checker = match rules.external {
-            Some(external) if saved => Checker::Awaited(sent + external.begin_within),
+            Some(external) if checks => Checker::Awaited(sent + external.begin_within),
             _ => Checker::None,
         };
         let pushed = match (rules.external, standing) {
             (Some(_), Some(diagnostics)) => Some(Push { diagnostics, fit: Fit::Later, at: sent }),
             _ => None,
         };
-        Settle { rules, delivery, version, sent, barrier: false, ready: true, pushed, pulled: None, checker }
+        Settle {
+            rules,
+            delivery,
+            version,
+            sent,
+            barrier: false,
+            ready: true,
+            pushed,
+            pulled: None,
+            checker,
+            nudged: false,
+        }
     }
 
     /// Takes in what happened.
@@ -128,12 +147,30 @@ impl Settle {
                     self.checker = Checker::Ended;
                 }
             }
-            Event::Ready(ready) => self.ready = ready,
+            Event::Ready(ready) => {
+                if ready && !self.ready {
+                    // What was found while the project was loading is worth nothing, and the first check begins now.
+                    self.pulled = None;
+                    self.sent = now;
+                    if let (Some(external), Checker::Awaited(_)) = (self.rules.external, self.checker) {
+                        self.checker = Checker::Awaited(now + external.begin_within);
+                    }
+                }
+                self.ready = ready;
+            }
+            Event::Delivery(delivery) => self.delivery = delivery,
+            Event::Nudged(version) => {
+                self.version = version;
+                self.nudged = true;
+            }
         }
     }
 
     /// What is known at `now`.
     pub(crate) fn verdict(&self, now: Instant) -> Verdict {
+        if !self.ready {
+            return Verdict::Wait(None);
+        }
         if let (Some(external), Checker::Awaited(_) | Checker::Running) = (self.rules.external, self.checker)
         {
             let cap = self.sent + external.cap;
@@ -150,9 +187,6 @@ impl Settle {
                 _ => {}
             }
         }
-        if !self.ready {
-            return Verdict::Wait(None);
-        }
         match self.delivery {
             Delivery::Pull => match &self.pulled {
                 None => Verdict::Wait(None),
@@ -164,7 +198,14 @@ impl Settle {
             },
             Delivery::Push => match &self.pushed {
                 None => Verdict::Wait(None),
-                Some(push) if push.fit == Fit::Doubtful => Verdict::Wait(None),
+                Some(push) if push.fit == Fit::Doubtful => {
+                    let until = push.at + self.rules.settle_unversioned;
+                    match (self.barrier && !self.nudged, now < until) {
+                        (false, _) => Verdict::Wait(None),
+                        (true, true) => Verdict::Wait(Some(until)),
+                        (true, false) => Verdict::Nudge,
+                    }
+                }
                 Some(push) => {
                     let quiet = match push.fit {
                         Fit::Exact => self.rules.settle_versioned,
@@ -208,7 +249,7 @@ mod tests {
         }
     }
 
-    fn published(version: Option<i32>, messages: &[&str]) -> Event {
+    fn published(version: Option<i64>, messages: &[&str]) -> Event {
         Event::Published { version, diagnostics: messages.iter().map(|message| problem(message)).collect() }
     }
 
@@ -236,6 +277,9 @@ mod tests {
         settle.on(published(None, &[]), start + ms(1));
         assert_eq!(settle.verdict(start + ms(500)), Verdict::Wait(None));
         settle.on(Event::Barrier, start + ms(501));
+        // It may have been about the new text after all, published while the change was being read: ask for it again.
+        assert_eq!(settle.verdict(start + ms(501)), Verdict::Nudge);
+        settle.on(Event::Nudged(3), start + ms(502));
         assert_eq!(settle.verdict(start + ms(800)), Verdict::Wait(None));
         settle.on(published(None, &["new"]), start + ms(801));
         assert_eq!(settle.verdict(start + ms(950)), Verdict::Wait(Some(start + ms(951))));
@@ -254,7 +298,7 @@ mod tests {
         settle.on(Event::ExternalBegan, start + ms(200));
         settle.on(published(Some(3), &[]), start + ms(210));
         settle.on(published(Some(3), &["new"]), start + ms(600));
-        assert_eq!(settle.verdict(start + ms(600)), Verdict::Wait(Some(start + ms(20_000))));
+        assert_eq!(settle.verdict(start + ms(600)), Verdict::Wait(Some(start + ms(60_000))));
         settle.on(Event::ExternalEnded, start + ms(601));
         assert_eq!(
             settle.verdict(start + ms(601)),
@@ -272,13 +316,29 @@ mod tests {
     }
 
     #[test]
+    fn the_first_check_of_a_server_is_awaited_from_the_moment_it_has_loaded() {
+        let start = Instant::now();
+        let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 1, start, true, None);
+        settle.on(Event::Ready(false), start);
+        settle.on(Event::Pulled(vec![]), start + ms(5));
+        assert_eq!(settle.verdict(start + ms(7000)), Verdict::Wait(None));
+        settle.on(Event::Ready(true), start + ms(8000));
+        settle.on(Event::Pulled(vec![]), start + ms(8005));
+        assert_eq!(settle.verdict(start + ms(8005)), Verdict::Wait(Some(start + ms(8500))));
+        settle.on(Event::ExternalBegan, start + ms(8300));
+        settle.on(published(Some(1), &["old"]), start + ms(9000));
+        settle.on(Event::ExternalEnded, start + ms(9001));
+        assert_eq!(settle.verdict(start + ms(9001)), Verdict::Settled(vec![problem("old")]));
+    }
+
+    #[test]
     fn a_check_that_does_not_end_is_given_up_and_called_so() {
         let start = Instant::now();
         let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, true, None);
         settle.on(Event::Pulled(vec![]), start + ms(5));
         settle.on(Event::ExternalBegan, start + ms(100));
-        let verdict = settle.verdict(start + ms(20_000));
-        assert_eq!(verdict, Verdict::GivenUp("cargo check had not ended after 20 s".into()));
+        let verdict = settle.verdict(start + ms(60_000));
+        assert_eq!(verdict, Verdict::GivenUp("cargo check had not ended after 60 s".into()));
     }
 
     #[test]
@@ -289,6 +349,9 @@ mod tests {
         settle.on(Event::Pulled(vec![]), start + ms(1));
         assert_eq!(settle.verdict(start + ms(2)), Verdict::Wait(None));
         settle.on(Event::Ready(true), start + ms(3));
-        assert_eq!(settle.verdict(start + ms(3)), Verdict::Settled(vec![]));
+        // What it answered while it was loading does not count.
+        assert_eq!(settle.verdict(start + ms(3)), Verdict::Wait(None));
+        settle.on(Event::Pulled(vec![problem("a")]), start + ms(4));
+        assert_eq!(settle.verdict(start + ms(4)), Verdict::Settled(vec![problem("a")]));
     }
 }

@@ -56,6 +56,8 @@ pub enum Readiness {
     /// It may report progress: wait for what has begun to end.
     #[default]
     Progress,
+    /// It always reports its loading as progress, if late: wait for some to have begun and all to have ended.
+    Reports,
     /// It says so with `experimental/serverStatus` (rust-analyzer).
     ServerStatus,
     /// It reports nothing and answers when it can.

@@ -84,10 +84,6 @@ impl Documents {
         self.open.keys().cloned().collect()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.open.len()
-    }
-
     /// The number that the next text will have.
     pub(super) fn next_version(&self) -> i64 {
         self.versions + 1

@@ -26,7 +26,8 @@ impl Server {
             None => {
                 let uri = uri::from_path(path);
                 let language = self.spec.language_of(path).unwrap_or("plaintext");
-                let document = json!({ "uri": uri, "languageId": language, "version": version, "text": text });
+                let document =
+                    json!({ "uri": uri, "languageId": language, "version": version, "text": text });
                 (uri.into(), "textDocument/didOpen", json!({ "textDocument": document }))
             }
         };

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     client::{Client, RequestError},
-    limits::{CHANGES_AT_ONCE, RETRIES, RETRY_PAUSE, SHUTDOWN, STDERR_BYTES},
+    limits::{CHANGES_AT_ONCE, RETRIES, RETRY_PAUSE, SETTLE_OTHERS, SHUTDOWN, STDERR_BYTES},
     position::PositionEncoding,
     servers::{Found, ServerSpec},
     uri,
@@ -45,6 +45,8 @@ pub struct Server {
     pub(super) used: AtomicU64,
     pub(super) stop: CancellationToken,
     pub(super) ended: watch::Receiver<Option<String>>,
+    /// Documents whose new text the server may not have worked in yet, for a server of which that has to be asked.
+    pub(super) unsettled: Mutex<Vec<PathBuf>>,
     /// When the first document was opened, in milliseconds after `started`; 0 while there is none.
     pub(super) opened: AtomicU64,
 }
@@ -431,7 +433,28 @@ impl Server {
         self.saved(&document)
     }
 
+    /// A server that answers questions about one file from what it knew of the others before their last change is asked something about each of
+    /// those first: it deals with the changes and questions of a file in their order.
+    pub(crate) async fn settle_others(&self) {
+        let paths = std::mem::take(&mut *self.unsettled.lock().unwrap_or_else(PoisonError::into_inner));
+        let questions = paths.iter().filter_map(|path| {
+            let document = self.document(path)?;
+            let params = json!({ "textDocument": { "uri": &*document.uri } });
+            // Whatever the answer is, or that there is none: the question after it counts.
+            Some(
+                async move { drop(self.request("textDocument/documentSymbol", params, SETTLE_OTHERS).await) },
+            )
+        });
+        futures::future::join_all(questions).await;
+    }
+
     fn saved(&self, document: &Document) -> Result<(), SyncError> {
+        if self.spec.resync_dependants {
+            let mut unsettled = self.unsettled.lock().unwrap_or_else(PoisonError::into_inner);
+            if !unsettled.contains(&document.path) {
+                unsettled.push(document.path.clone());
+            }
+        }
         let with_text = self
             .offers("textDocument/didSave")
             .iter()

@@ -138,6 +138,7 @@ pub(super) async fn start(
         used: AtomicU64::new(begun.elapsed().as_millis() as u64),
         stop,
         ended,
+        unsettled: Mutex::default(),
         opened: AtomicU64::new(0),
     })
 }

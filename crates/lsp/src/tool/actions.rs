@@ -13,7 +13,12 @@ use super::{
 };
 use crate::{
     Server,
-    limits::{ACTIONS, CODE_ACTION, FIXES_WAIT, REQUEST, STAGED_ACTIONS},
+    diagnostics::{
+        Diagnostic,
+        check::{self, Checked, Given},
+    },
+    limits::{ACTIONS, CODE_ACTION, FIXES_WAIT, READY_FILE, REQUEST, STAGED_ACTIONS},
+    ready::{self, Wait},
     workspace_edit::{Open, Planner, WorkspaceEdit},
 };
 
@@ -52,6 +57,9 @@ impl Lsp {
                 continue;
             }
             able += 1;
+            if let Wait::StillLoading(what) = ready::wait(&server, READY_FILE).await {
+                notes.push(format!("{} was still loading ({what}), so fixes may be missing", server.id()));
+            }
             let known = known_at(&opened, range.start.line).await;
             let params = json!({
                 "textDocument": { "uri": &*opened.document.uri },
@@ -119,7 +127,7 @@ impl Lsp {
         path: &std::path::Path,
         title: &str,
     ) -> Result<(String, Vec<String>), String> {
-        let Some(stage) = &self.stage else { return Err("nothing can be staged in this run".into()) };
+        let Some((changes, stage)) = &self.staging else { return Err("nothing can be staged in this run".into()) };
         let mut edit = offer.get("edit").filter(|edit| !edit.is_null()).cloned();
         // A bare `Command` has a text where an action has an object.
         let is_command = offer.get("command").is_some_and(Value::is_string);
@@ -138,7 +146,7 @@ impl Lsp {
             Some(Open { version: document.version, text: document.lines.text().clone() })
         };
         let planner = Planner {
-            changes: &self.changes,
+            changes,
             encoding: server.encoding(),
             open: &open,
             named: Some(path),
@@ -206,25 +214,52 @@ async fn known_at(opened: &Opened, line: u32) -> Vec<Value> {
             found.extend(answer.get("items").and_then(Value::as_array).cloned().unwrap_or_default());
         }
     }
-    let until = tokio::time::Instant::now() + FIXES_WAIT;
-    let mut changes = server.changes();
-    loop {
-        changes.borrow_and_update();
-        let published = server.published(&opened.path);
-        // One that does not say which version it is about has to be taken as it is.
-        let current =
-            published.filter(|one| one.version.is_none_or(|version| version == opened.document.version));
-        if let Some(published) = current {
-            found.extend(published.diagnostics.iter().cloned());
-            break;
-        }
-        if !pulls.is_empty() || !matches!(tokio::time::timeout_at(until, changes.changed()).await, Ok(Ok(())))
-        {
-            break;
-        }
+    if pulls.is_empty() {
+        found = pushed(opened).await;
     }
     found.retain(|diagnostic| touches_line(diagnostic, line));
     found
+}
+
+/// What a server that pushes has found. Its own words where they have come, for they may carry data that a fix needs; else put together from
+/// what is known of them.
+async fn pushed(opened: &Opened) -> Vec<Value> {
+    let server = &opened.server;
+    let until = tokio::time::Instant::now() + FIXES_WAIT;
+    let Ok(given) = Given::from_disk(server, &opened.path, false) else { return Vec::new() };
+    let known = match check::wait(server, given, &opened.shown, until).await {
+        Checked::Verified(known) => known,
+        Checked::Not(why) => {
+            tracing::debug!(%why, "fixes are asked for without what the server has found");
+            Vec::new()
+        }
+    };
+    let published = server.published(&opened.path).map(|published| published.diagnostics);
+    let own: Vec<Value> = published.iter().flat_map(|list| list.iter().cloned()).collect();
+    if known
+        .iter()
+        .all(|one| own.iter().any(|raw| raw.get("message").and_then(Value::as_str) == Some(&*one.message)))
+    {
+        return own;
+    }
+    known.iter().map(raw).collect()
+}
+
+fn raw(known: &Diagnostic) -> Value {
+    let [from_line, from, to_line, to] = known.span;
+    let code = known
+        .code
+        .as_ref()
+        .map(|code| code.parse::<u64>().map_or_else(|_| json!(code), |number| json!(number)));
+    let range = json!({
+        "start": { "line": from_line, "character": from }, "end": { "line": to_line, "character": to },
+    });
+    let mut raw = json!({ "range": range, "severity": known.severity as u8 + 1, "message": known.message });
+    if let Some(fields) = raw.as_object_mut() {
+        fields.extend(code.map(|code| ("code".to_owned(), code)));
+        fields.extend(known.source.clone().map(|source| ("source".to_owned(), json!(source))));
+    }
+    raw
 }
 
 fn touches_line(diagnostic: &Value, line: u32) -> bool {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{Lsp, LspArguments, target, target::Target};
 use crate::{
     Document, RequestError, Server,
-    limits::{READY, REGISTRATION_GRACE},
+    limits::{READY, READY_FILE, REGISTRATION_GRACE},
     ready::{self, Wait},
     supervisor::SyncError,
 };
@@ -94,8 +94,8 @@ impl Opened {
         )))
     }
 
-    /// Asks, and asks again when the server has loaded where an answer before that is empty. With [`Reach::Project`] the first question
-    /// already waits: before the project is loaded such an answer is not empty but incomplete.
+    /// Waits until the server has loaded its project, in bounds, and asks; asks again when it has loaded where an answer before that is empty.
+    /// A question that reaches over the project waits longer.
     pub(super) async fn ask(
         &self,
         method: &str,
@@ -115,35 +115,30 @@ pub(super) async fn ask(
     reach: Reach,
     limit: Duration,
 ) -> Result<Answer, ToolError> {
-    let mut waited = None;
-    if reach == Reach::Project {
-        waited = Some(ready::wait(server, READY).await);
-    }
+    // Before a server has loaded, what it answers is not only empty but may be wrong: the first place that it knows of, a part of the uses.
+    let patience = if reach == Reach::Project { READY } else { READY_FILE };
+    let mut waited = ready::wait(server, patience).await;
+    server.settle_others().await;
     let first = server.ask(method, params.clone(), limit).await;
     let doubtful = match &first {
         Ok(value) => is_empty(value),
         Err(RequestError::Refused { .. }) => true,
         Err(_) => false,
     };
-    let answer = if doubtful && waited.is_none() {
-        let before = server.serial();
-        let wait = ready::wait(server, READY).await;
-        let moved = server.serial() != before;
-        let ready = wait == Wait::Ready;
-        waited = Some(wait);
-        if ready && moved { server.ask(method, params, limit).await } else { first }
+    let answer = if doubtful && waited != Wait::Ready {
+        waited = ready::wait(server, READY).await;
+        if waited == Wait::Ready { server.ask(method, params, limit).await } else { first }
     } else {
         first
     };
     let still = match waited {
-        Some(Wait::StillLoading(what)) => Some(what),
+        Wait::StillLoading(what) => Some(what),
         _ => None,
     };
     let caveat = still.map(|what| {
         format!(
-            "{} was still loading after {} s ({what}), so this is not final: ask again later.",
-            server.id(),
-            READY.as_secs()
+            "{} was still loading ({what}), so this may be incomplete or wrong: ask again later.",
+            server.id()
         )
     });
     match answer {

@@ -70,15 +70,18 @@ pub struct LspArguments {
 /// The tool `lsp`: questions to language servers.
 pub struct Lsp {
     checkout: Checkout,
-    changes: Changes,
-    stage: Option<Arc<dyn Stage>>,
+    staging: Option<(Changes, Arc<dyn Stage>)>,
 }
 
 impl Lsp {
-    /// A tool over the servers of a working directory. Edits of code actions are worked out against `changes` and wait in `stage`; without
-    /// one they are listed only.
-    pub fn new(checkout: Checkout, changes: Changes, stage: Option<Arc<dyn Stage>>) -> Self {
-        Lsp { checkout, changes, stage }
+    /// A tool over the servers of a working directory. Code actions are listed, not worked out.
+    pub fn new(checkout: Checkout) -> Self {
+        Lsp { checkout, staging: None }
+    }
+
+    /// The same, but edits of code actions are worked out against `changes` and wait in `stage`.
+    pub fn staging(self, changes: Changes, stage: Arc<dyn Stage>) -> Self {
+        Lsp { staging: Some((changes, stage)), ..self }
     }
 }
 

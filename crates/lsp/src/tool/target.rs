@@ -179,10 +179,12 @@ fn not_on_line(lines: &Lines, shown: &str, line: u32, text: &str, wanted: &str, 
         Some(_) if !whole_only => format!("As a part of longer names it stands on {shown_lines}."),
         Some(_) => format!("It stands on {shown_lines}."),
     };
-    ToolError::model(format!(
-        "`{wanted}` is not on line {line} of `{shown}`. {hint} Line {line} is:\n{}",
-        quote(text)
-    ))
+    let here = if text.trim().is_empty() {
+        format!("Line {line} is empty.")
+    } else {
+        format!("Line {line} is:\n{}", quote(text))
+    };
+    ToolError::model(format!("`{wanted}` is not on line {line} of `{shown}`. {hint} {here}"))
 }
 
 fn list(numbers: &[u32], more: usize) -> String {

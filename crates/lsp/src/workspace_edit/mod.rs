@@ -18,7 +18,7 @@ use crate::position::Range;
 /// One step of a workspace edit, as the server gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    Edit { path: PathBuf, version: Option<i32>, edits: Vec<TextEdit> },
+    Edit { path: PathBuf, version: Option<i64>, edits: Vec<TextEdit> },
     Create { path: PathBuf, overwrite: bool, ignore_if_exists: bool },
     Rename { from: PathBuf, to: PathBuf, overwrite: bool, ignore_if_exists: bool },
     Delete { path: PathBuf, ignore_if_missing: bool },

@@ -83,8 +83,7 @@ fn step(value: &Value) -> Result<Step, EditError> {
         None => {
             let document =
                 value.get("textDocument").ok_or_else(|| malformed("a step of it lacks `textDocument`"))?;
-            let version =
-                document.get("version").and_then(Value::as_i64).and_then(|number| i32::try_from(number).ok());
+            let version = document.get("version").and_then(Value::as_i64);
             let edits = value.get("edits").unwrap_or(&Value::Null);
             Ok(Step::Edit { path: text_of(document, "uri")?, version, edits: text_edits(edits)? })
         }

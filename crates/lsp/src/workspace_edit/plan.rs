@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
     /// The version that was sent last.
-    pub version: i32,
+    pub version: i64,
     /// The text that was sent with it.
     pub text: Arc<str>,
 }
@@ -230,7 +230,7 @@ impl Planner<'_> {
         }
     }
 
-    fn check_version(&self, files: &Virtual, real: &Path, version: Option<i32>) -> Result<(), EditError> {
+    fn check_version(&self, files: &Virtual, real: &Path, version: Option<i64>) -> Result<(), EditError> {
         let Some(entry) = files.files.get(real) else { return Ok(()) };
         let Some(open) = (self.open)(real) else { return Ok(()) };
         let shown = &entry.captured.path.shown;

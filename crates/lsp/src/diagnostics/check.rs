@@ -1,0 +1,378 @@
+//! Waiting until a server has said all it has to say about the text that it has of one file.
+
+use std::{future::pending, path::Path, sync::Arc, time::Duration};
+
+use futures::{FutureExt, future::BoxFuture};
+use tokio::time::Instant;
+
+use super::{
+    Diagnostic, pull,
+    rules::{self, Rules},
+    settle::{Delivery, Event, Settle, Verdict},
+};
+use crate::{
+    client::RequestError,
+    servers::Readiness,
+    supervisor::{Document, Published, Server, ServerState},
+};
+
+/// What came of a wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Checked {
+    /// The server has analysed exactly this text, and this is what it found.
+    Verified(Vec<Diagnostic>),
+    /// It has not, or it is not known; why, in words that follow "not verified by SERVER: ".
+    Not(String),
+}
+
+/// A text that a server was given, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    /// As it was given.
+    pub(crate) document: Document,
+    /// [`Server::serial`] before it was given: what the server says later has a higher number.
+    pub(crate) mark: u64,
+    /// When.
+    pub(crate) at: Instant,
+    /// Whether it was given just now; otherwise the server has had it for a while.
+    pub(crate) fresh: bool,
+    /// Whether a save was announced with it.
+    pub(crate) saved: bool,
+}
+
+impl Given {
+    /// Gives `server` what is on the disk (see [`Server::sync`]). `written`: it was written just now, so that a save is announced in any case; a sync by itself announces
+    /// one only for a file that was open with another text.
+    pub(crate) fn from_disk(
+        server: &Server,
+        path: &Path,
+        written: bool,
+    ) -> Result<Given, crate::supervisor::SyncError> {
+        let before = server.document(path).map(|document| document.version);
+        let (mark, at) = (server.serial(), Instant::now());
+        let document = server.sync(path)?;
+        let fresh = before != Some(document.version);
+        let mut saved = fresh && before.is_some();
+        if written && !saved {
+            let text_document = serde_json::json!({ "uri": &*document.uri });
+            server.notify("textDocument/didSave", serde_json::json!({ "textDocument": text_document }))?;
+            saved = true;
+        }
+        Ok(Given { document, mark, at, fresh, saved })
+    }
+
+    /// Gives `server` a text of the caller's.
+    pub(crate) fn text(
+        server: &Server,
+        path: &Path,
+        text: &str,
+    ) -> Result<Given, crate::supervisor::SyncError> {
+        let before = server.document(path).map(|document| document.version);
+        let (mark, at) = (server.serial(), Instant::now());
+        let document = server.give(path, text)?;
+        let fresh = before != Some(document.version);
+        Ok(Given { document, mark, at, fresh, saved: false })
+    }
+}
+
+/// Waits at most until `until`. `shown` is the file's name in the diagnostics.
+pub(crate) async fn wait(server: &Arc<Server>, given: Given, shown: &str, until: Instant) -> Checked {
+    Wait::new(server, given, shown).run(until).await
+}
+
+struct Wait<'a> {
+    server: &'a Arc<Server>,
+    shown: &'a str,
+    rules: Rules,
+    given: Given,
+    settle: Settle,
+    delivery: Delivery,
+    /// The serial of the last publication that was taken in.
+    seen: u64,
+    external_began: bool,
+    pulling: Option<BoxFuture<'a, Result<Vec<Diagnostic>, RequestError>>>,
+    pulled_at_refresh: Option<u64>,
+    barrier: Option<BoxFuture<'a, Result<(), RequestError>>>,
+    barrier_asked: bool,
+    ready: bool,
+}
+
+impl<'a> Wait<'a> {
+    fn new(server: &'a Arc<Server>, given: Given, shown: &'a str) -> Self {
+        let rules = rules::of(server.spec());
+        let standing = server.published(&given.document.path);
+        let delivery = delivery(server, rules);
+        // A checker runs after a save, and once when a server has loaded.
+        let checks = given.saved
+            || rules.external.is_some_and(|external| {
+                let work = server.work();
+                let mut ours = work.iter().filter(|(token, _)| token.starts_with(external.token)).peekable();
+                ours.peek().is_none() || ours.any(|(_, work)| work.is_active())
+            });
+        let list = |published: &Published| Diagnostic::list_from_lsp(shown, &published.diagnostics);
+        let mut settle = Settle::new(
+            rules,
+            delivery,
+            given.document.version,
+            given.at,
+            checks,
+            standing.as_ref().map(list),
+        );
+        // Of a text that the server has had for a while, what it said since then counts.
+        let seen = match (&standing, given.fresh) {
+            (Some(published), false) if published.version == Some(given.document.version) => {
+                settle.on(
+                    Event::Published { version: published.version, diagnostics: list(published) },
+                    given.at,
+                );
+                published.serial
+            }
+            _ => given.mark,
+        };
+        Wait {
+            server,
+            shown,
+            rules,
+            given,
+            settle,
+            delivery,
+            seen,
+            external_began: false,
+            pulling: None,
+            pulled_at_refresh: None,
+            barrier: None,
+            barrier_asked: false,
+            ready: true,
+        }
+    }
+
+    async fn run(mut self, until: Instant) -> Checked {
+        let mut changes = self.server.changes();
+        if !self.given.fresh
+            && self.delivery == Delivery::Push
+            && !self.speaks_of_versions()
+            && self.nudge().is_err()
+        {
+            return Checked::Not(self.gone());
+        }
+        loop {
+            // Marked as seen before looking, so that nothing that comes meanwhile is missed.
+            changes.borrow_and_update();
+            if let Some(over) = self.look() {
+                return over;
+            }
+            self.ask();
+            let now = Instant::now();
+            let wake = match self.settle.verdict(now) {
+                Verdict::Settled(found) => return Checked::Verified(found),
+                Verdict::GivenUp(why) => return Checked::Not(why),
+                Verdict::Nudge => {
+                    if self.nudge().is_err() {
+                        return Checked::Not(self.gone());
+                    }
+                    continue;
+                }
+                Verdict::Wait(wake) => wake,
+            };
+            if now >= until {
+                return Checked::Not(self.too_late(now));
+            }
+            let wake = wake.map_or(until, |wake| wake.min(until));
+            tokio::select! {
+                biased;
+                answer = maybe(&mut self.pulling) => {
+                    self.pulling = None;
+                    match answer {
+                        Ok(found) => self.settle.on(Event::Pulled(found), Instant::now()),
+                        Err(error) => return Checked::Not(refused(&error)),
+                    }
+                }
+                answer = maybe(&mut self.barrier) => {
+                    self.barrier = None;
+                    match answer {
+                        Ok(()) => {
+                            // What was published before the answer is taken in first, as what came before it.
+                            self.take_publication();
+                            self.settle.on(Event::Barrier, Instant::now());
+                        }
+                        Err(error) => return Checked::Not(refused(&error)),
+                    }
+                }
+                // An error means that the server is gone; the next look says so.
+                _ = changes.changed() => {}
+                () = tokio::time::sleep_until(wake) => {}
+            }
+        }
+    }
+
+    /// Takes in what the server has said. `Some` when there is no point in waiting on.
+    fn look(&mut self) -> Option<Checked> {
+        if self.server.gone().is_some() {
+            return Some(Checked::Not(self.gone()));
+        }
+        match self.server.document(&self.given.document.path) {
+            Some(open) if open.version == self.given.document.version => {}
+            // Somebody gave it the same text once more.
+            Some(open) if open.lines.text() == self.given.document.lines.text() => {
+                self.settle.on(Event::Nudged(open.version), Instant::now());
+                self.given.document = open;
+            }
+            _ => return Some(Checked::Not("the file has changed again".into())),
+        }
+        let now = Instant::now();
+        // A pull right after a start may find nothing because nothing is loaded; a publication comes when there is something to say.
+        let waits = match (self.server.spec().readiness, self.delivery) {
+            (Readiness::ServerStatus, _) => true,
+            (Readiness::Progress, Delivery::Pull) => self.rules.exact.is_none(),
+            _ => false,
+        };
+        let loading = matches!(self.server.state(), ServerState::Loading(_));
+        let silent = self.server.spec().readiness == Readiness::ServerStatus
+            && self.server.quiescent().is_none()
+            && self.server.age() < crate::limits::GRACE * 10;
+        let ready = !(waits && (loading || silent));
+        if ready && !self.ready {
+            self.pulled_at_refresh = None;
+            self.pulling = None;
+        }
+        self.ready = ready;
+        self.settle.on(Event::Ready(ready), now);
+        let delivery = delivery(self.server, self.rules);
+        if delivery != self.delivery {
+            self.delivery = delivery;
+            self.settle.on(Event::Delivery(delivery), now);
+        }
+        self.take_publication();
+        if let Some(external) = self.rules.external {
+            let work = self.server.work();
+            let ours: Vec<_> = work
+                .iter()
+                .filter(|(token, work)| {
+                    token.starts_with(external.token) && (work.begun_at > self.given.mark || work.is_active())
+                })
+                .map(|(_, work)| work)
+                .collect();
+            if !ours.is_empty() && !self.external_began {
+                self.external_began = true;
+                self.settle.on(Event::ExternalBegan, now);
+            }
+            if self.external_began
+                && ours.iter().all(|work| !work.is_active())
+                && ours.iter().any(|work| work.begun_at > self.given.mark || !self.given.saved)
+            {
+                self.settle.on(Event::ExternalEnded, now);
+            }
+        }
+        None
+    }
+
+    fn take_publication(&mut self) {
+        if let Some(published) = self.server.published(&self.given.document.path)
+            && published.serial > self.seen
+        {
+            self.seen = published.serial;
+            let diagnostics = Diagnostic::list_from_lsp(self.shown, &published.diagnostics);
+            self.settle.on(Event::Published { version: published.version, diagnostics }, Instant::now());
+        }
+    }
+
+    /// Sends what has to be asked.
+    fn ask(&mut self) {
+        match self.delivery {
+            Delivery::Pull => {
+                let refreshes = self.server.refreshes();
+                let is_due = match self.pulled_at_refresh {
+                    None => true,
+                    // The server says that its answers have changed.
+                    Some(at) => refreshes > at,
+                };
+                if self.pulling.is_none() && is_due {
+                    self.pulled_at_refresh = Some(refreshes);
+                    let (server, document, shown) = (self.server, self.given.document.clone(), self.shown);
+                    let exact = self.rules.exact.filter(|exact| pull::offers(server, *exact));
+                    self.pulling =
+                        Some(async move { pull::pull(server, exact, &document, shown).await }.boxed());
+                }
+            }
+            Delivery::Push => {
+                if !self.barrier_asked && !self.speaks_of_versions() {
+                    self.barrier_asked = true;
+                    let (server, document) = (self.server, self.given.document.clone());
+                    self.barrier = Some(async move { pull::barrier(server, &document).await }.boxed());
+                }
+            }
+        }
+    }
+
+    /// Whether this server has been heard to name versions.
+    fn speaks_of_versions(&self) -> bool {
+        speaks_of_versions(self.server)
+    }
+
+    fn nudge(&mut self) -> Result<(), crate::supervisor::SyncError> {
+        let path = self.given.document.path.clone();
+        self.server.give_again(&path)?;
+        if let Some(open) = self.server.document(&path) {
+            self.settle.on(Event::Nudged(open.version), Instant::now());
+            self.given.document = open;
+        }
+        Ok(())
+    }
+
+    fn gone(&self) -> String {
+        match self.server.gone() {
+            Some(why) => format!("it is gone: {why}"),
+            None => "it cannot be told about the file".into(),
+        }
+    }
+
+    fn too_late(&self, now: Instant) -> String {
+        let waited = seconds(now.saturating_duration_since(self.given.at));
+        match (self.server.state(), self.delivery) {
+            (ServerState::Loading(what), _) => format!("it was still loading after {waited} ({what})"),
+            (_, Delivery::Pull) => format!("it had not answered after {waited}"),
+            (_, Delivery::Push) => {
+                format!("it had said nothing about this version of the file after {waited}")
+            }
+        }
+    }
+}
+
+fn speaks_of_versions(server: &Server) -> bool {
+    server.published_since(0).iter().any(|(_, published)| published.version.is_some())
+}
+
+/// Whether a server publishes and does not say about which text, as far as is known.
+pub(crate) fn is_wordless(server: &Server) -> bool {
+    delivery(server, rules::of(server.spec())) == Delivery::Push && !speaks_of_versions(server)
+}
+
+/// A time in words.
+pub(crate) fn seconds(time: Duration) -> String {
+    if time < Duration::from_secs(10) {
+        format!("{:.1} s", time.as_secs_f64())
+    } else {
+        format!("{} s", time.as_secs())
+    }
+}
+
+fn delivery(server: &Server, rules: Rules) -> Delivery {
+    let is_exact = rules.exact.is_some_and(|exact| pull::offers(server, exact));
+    if is_exact || server.can("textDocument/diagnostic") { Delivery::Pull } else { Delivery::Push }
+}
+
+fn refused(error: &RequestError) -> String {
+    match error {
+        RequestError::Gone(why) => format!("it is gone: {why}"),
+        RequestError::Stuck => "it has stopped reading its input".into(),
+        RequestError::TimedOut(limit) => format!("it had not answered after {}", seconds(*limit)),
+        RequestError::Refused { message, .. } => format!("it could not say ({message})"),
+    }
+}
+
+async fn maybe<T>(future: &mut Option<BoxFuture<'_, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}

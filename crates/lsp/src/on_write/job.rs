@@ -1,0 +1,458 @@
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::future::join_all;
+use haft_system::{ChangeKind, Planned, TextFile};
+use tokio::{sync::watch, time::Instant};
+
+use super::{Inner, State, scope, server_name};
+use crate::{
+    diagnostics::{
+        Diagnostic,
+        check::{self, Checked, Given},
+        rules,
+    },
+    limits::{CHECK_COLD, CHECK_WARM, OTHER_FILES, VERIFIED_FILES},
+    supervisor::{Published, Server, WhyNot},
+};
+
+/// One commit, watched.
+pub(super) struct Job {
+    pub(super) files: Vec<JobFile>,
+    /// Files of the commit that are more than are verified.
+    pub(super) left_out: usize,
+    baseline: watch::Sender<bool>,
+    progress: watch::Sender<Progress>,
+    results: Mutex<Results>,
+}
+
+/// A file of a commit.
+pub(super) struct JobFile {
+    pub(super) path: PathBuf,
+    pub(super) shown: String,
+    pub(super) kind: ChangeKind,
+    pub(super) from: Option<PathBuf>,
+    pub(super) before: Option<Arc<str>>,
+    pub(super) after: Option<Arc<str>>,
+    /// Which write of this file it is.
+    pub(super) write: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    /// Every server has said what it thinks of the files of the commit, or will not.
+    own: bool,
+    finished: bool,
+}
+
+/// What has come in.
+#[derive(Default)]
+pub(super) struct Results {
+    pub(super) list: Vec<Found>,
+    /// How many of them have been handed over.
+    pub(super) delivered: usize,
+    /// Who was asked and has not answered: server and file.
+    pub(super) waiting: Vec<(String, String)>,
+    /// Files without a server: file and why.
+    pub(super) unserved: Vec<(String, WhyNot)>,
+    pub(super) finished: bool,
+}
+
+/// What one server said about one file after the commit.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) server: Arc<Server>,
+    pub(super) path: PathBuf,
+    pub(super) shown: String,
+    pub(super) checked: Checked,
+    /// Whether it is a file of the commit.
+    pub(super) is_own: bool,
+    /// The write of the file that it is about.
+    pub(super) write: u64,
+    /// The text that was looked at, and the one that the baseline is of.
+    pub(super) text: Option<Arc<str>>,
+    pub(super) before: Option<Arc<str>>,
+    /// The server publishes about every file of its root and had said all of it before, so a file that it had not mentioned was without problems.
+    pub(super) complete: bool,
+}
+
+impl Job {
+    pub(super) fn new(planned: &[Planned], writes: &mut HashMap<PathBuf, u64>) -> Self {
+        let text = |bytes: &Option<Arc<[u8]>>| {
+            let parsed = bytes.as_ref().and_then(|bytes| TextFile::parse(bytes).ok());
+            parsed.map(|file| Arc::<str>::from(file.text))
+        };
+        let mut count = |path: &Path| {
+            let count = writes.entry(path.to_owned()).or_insert(0);
+            *count += 1;
+            *count
+        };
+        let files = planned.iter().take(VERIFIED_FILES).map(|one| {
+            if let Some(from) = &one.from {
+                count(&from.real);
+            }
+            JobFile {
+                path: one.file.real.clone(),
+                shown: one.file.shown.clone(),
+                kind: one.kind,
+                from: one.from.as_ref().map(|from| from.real.clone()),
+                before: text(&one.before),
+                after: text(&one.after),
+                write: count(&one.file.real),
+            }
+        });
+        Job {
+            files: files.collect(),
+            left_out: planned.len().saturating_sub(VERIFIED_FILES),
+            baseline: watch::Sender::new(false),
+            progress: watch::Sender::default(),
+            results: Mutex::default(),
+        }
+    }
+
+    /// Whether the first stage is over.
+    pub(super) fn has_baseline(&self) -> bool {
+        *self.baseline.borrow()
+    }
+
+    pub(super) async fn baseline_by(&self, until: Instant) {
+        let mut baseline = self.baseline.subscribe();
+        // Too late means to go on without.
+        let _ = tokio::time::timeout_at(until, baseline.wait_for(|done| *done)).await;
+    }
+
+    pub(super) async fn own_by(&self, until: Instant) -> bool {
+        let mut progress = self.progress.subscribe();
+        let own = progress.wait_for(|progress| progress.own);
+        tokio::time::timeout_at(until, own).await.is_ok()
+    }
+
+    pub(super) async fn finished_by(&self, until: Instant) -> bool {
+        let mut progress = self.progress.subscribe();
+        let finished = progress.wait_for(|progress| progress.finished);
+        tokio::time::timeout_at(until, finished).await.is_ok()
+    }
+
+    pub(super) fn results(&self) -> MutexGuard<'_, Results> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a commit does to the ledger by itself.
+    pub(super) fn note_committed(&self, state: &mut State) {
+        for file in &self.files {
+            if let Some(from) = &file.from {
+                state.ledger.renamed(from, &file.path);
+            }
+            if file.kind == ChangeKind::Deleted {
+                state.ledger.deleted(&file.path);
+            }
+            state.ledger.wrote(&file.path);
+        }
+    }
+
+    fn names(&self, path: &Path) -> bool {
+        self.files.iter().any(|file| file.path == path || file.from.as_deref() == Some(path))
+    }
+
+    fn end(&self) {
+        self.results().finished = true;
+        self.baseline.send_replace(true);
+        self.progress.send_replace(Progress { own: true, finished: true });
+    }
+}
+
+/// Ends a job however its task ends, so that nobody waits for it in vain.
+struct Ending(Arc<Job>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The task of a job.
+pub(super) async fn run(
+    inner: Arc<Inner>,
+    job: Arc<Job>,
+    previous: Option<Arc<Job>>,
+    mut committed: watch::Receiver<Option<bool>>,
+) {
+    let _ending = Ending(job.clone());
+    if let Some(previous) = &previous {
+        // The job before is bounded, and ends in any case.
+        let mut baseline = previous.baseline.subscribe();
+        let _ = baseline.wait_for(|done| *done).await;
+    }
+    let mut serving: Vec<(usize, Vec<Arc<Server>>)> = Vec::new();
+    let starts = job.files.iter().map(|file| inner.checkout.servers_for(&file.path));
+    for (index, started) in join_all(starts).await.into_iter().enumerate() {
+        let Some(file) = job.files.get(index) else { continue };
+        match started {
+            Ok(servers) => serving.push((index, servers)),
+            Err(why) if file.kind != ChangeKind::Deleted => {
+                job.results().unserved.push((file.shown.clone(), why))
+            }
+            Err(_) => {}
+        }
+    }
+    let all = distinct(&serving);
+    // Where publications have no version, one that is still to come for an older text could be taken for that of a newer one. So the newer text waits.
+    if let Some(previous) = &previous
+        && all.iter().any(|server| check::is_wordless(server))
+    {
+        previous.finished_by(Instant::now() + CHECK_COLD).await;
+    }
+    let is_before = committed.borrow().is_none();
+    if is_before {
+        for server in &all {
+            // What cannot be told now is noticed by the wait.
+            let _ = server.tell_disk_changes();
+        }
+    }
+    let baselines = serving.iter().flat_map(|(index, servers)| {
+        let file = job.files.get(*index);
+        servers.iter().filter_map(move |server| file.map(|file| (file, server)))
+    });
+    let verified = join_all(baselines.map(|(file, server)| baseline(&inner, file, server))).await;
+    let complete = verified.iter().all(|verified| *verified);
+    for server in &all {
+        snapshot_others(&inner, &job, server);
+    }
+    job.baseline.send_replace(true);
+
+    // An error means that the commit was refused.
+    let Ok(_) = committed.wait_for(Option::is_some).await else { return };
+    let mut given: Vec<(usize, Arc<Server>, Result<Given, String>)> = Vec::new();
+    let marks: BTreeMap<String, u64> =
+        all.iter().map(|server| (server_name(server), server.serial())).collect();
+    for (index, servers) in &serving {
+        let Some(file) = job.files.get(*index) else { continue };
+        for server in servers {
+            if let Some(from) = &file.from {
+                // Gone from the disk, so it is closed; the answer says just that.
+                let _ = server.sync(from);
+            }
+            if file.kind == ChangeKind::Deleted {
+                let _ = server.sync(&file.path);
+                continue;
+            }
+            if !inner.is_current(&file.path, file.write) {
+                continue;
+            }
+            let sent = Given::from_disk(server, &file.path, true).map_err(|error| error.to_string());
+            job.results().waiting.push((server.id().to_owned(), file.shown.clone()));
+            given.push((*index, server.clone(), sent));
+        }
+    }
+    let checks = given.into_iter().filter_map(|(index, server, given)| {
+        let file = job.files.get(index)?;
+        let (inner, job) = (&inner, &job);
+        Some(async move { after(inner, job, file, server, given, complete).await })
+    });
+    join_all(checks).await;
+    job.progress.send_replace(Progress { own: true, finished: false });
+    join_all(all.iter().map(|server| others(&inner, &job, server, &marks, complete))).await;
+}
+
+fn distinct(serving: &[(usize, Vec<Arc<Server>>)]) -> Vec<Arc<Server>> {
+    let mut all: Vec<Arc<Server>> = Vec::new();
+    for server in serving.iter().flat_map(|(_, servers)| servers) {
+        if !all.iter().any(|known| Arc::ptr_eq(known, server)) {
+            all.push(server.clone());
+        }
+    }
+    all
+}
+
+/// How long a server may take in the background: one that has only just started loads the project first.
+fn patience(server: &Server) -> Duration {
+    if server.age() < CHECK_COLD { CHECK_COLD } else { CHECK_WARM }
+}
+
+fn relevant(list: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    list.into_iter().filter(|one| one.severity.matters()).collect()
+}
+
+/// Takes the state before the change into the ledger; whether it is known.
+async fn baseline(inner: &Inner, file: &JobFile, server: &Arc<Server>) -> bool {
+    let path = file.from.as_deref().unwrap_or(&file.path);
+    let place = scope(server, path);
+    match (file.kind, &file.before) {
+        (ChangeKind::Created, _) => {
+            let mut state = inner.state();
+            state.ledger.baseline(&place, &[]);
+            state.ledger.late_baseline(&place, &[]);
+            return true;
+        }
+        (ChangeKind::Deleted, _) | (_, None) => return true,
+        (ChangeKind::Modified | ChangeKind::Moved, Some(_)) => {}
+    }
+    // Known and unverified since: what is there now is no baseline.
+    if inner.state().ledger.is_dirty(&place) && inner.state().ledger.knows(&place) {
+        return true;
+    }
+    let text = file.before.as_deref().unwrap_or_default();
+    // Without versions asking again takes the settling time; what was verified of just this text will do.
+    let has_text = || server.document(path).is_some_and(|open| **open.lines.text() == *text);
+    if check::is_wordless(server) && inner.state().ledger.is_clean(&place) && has_text() {
+        return true;
+    }
+    let Ok(given) = Given::text(server, path, text) else { return false };
+    if let Checked::Verified(found) =
+        check::wait(server, given, &file.shown, Instant::now() + patience(server)).await
+    {
+        let mut state = inner.state();
+        // The file may have been renamed in the meantime, and the ledger with it.
+        let place =
+            if state.ledger.knows(&place) || file.from.is_none() { place } else { scope(server, &file.path) };
+        let found = relevant(found);
+        state.ledger.baseline(&place, &found);
+        state.ledger.late_baseline(&place, &found);
+        return true;
+    }
+    false
+}
+
+/// Takes what a server has published about other files as known, as far as nothing newer is under way.
+fn snapshot_others(inner: &Inner, job: &Job, server: &Arc<Server>) {
+    if is_checking(server) {
+        return;
+    }
+    let serial = server.serial();
+    let published = server.published_since(0);
+    let workdir = inner.checkout.workdir();
+    let mut state = inner.state();
+    if rules::of(server.spec()).exact.is_none() {
+        for (path, published) in published {
+            if !job.names(&path) && speaks_of_now(server, &path, &published) {
+                let found = Diagnostic::list_from_lsp(&workdir.show(&path), &published.diagnostics);
+                state.ledger.baseline(&scope(server, &path), &relevant(found));
+            }
+        }
+    }
+    state.heard.insert(server_name(server), serial);
+}
+
+/// Whether a publication is all that the server thinks of the text that it has. Of an open file a server that is asked as well publishes only a part.
+pub(super) fn speaks_of_now(server: &Server, path: &Path, published: &Published) -> bool {
+    match server.document(path) {
+        Some(open) => {
+            !server.can("textDocument/diagnostic")
+                && published.version.is_none_or(|version| version == open.version)
+        }
+        None => true,
+    }
+}
+
+/// Whether a checker of the server is at work, so that what it has published is unfinished.
+pub(super) fn is_checking(server: &Server) -> bool {
+    let Some(external) = rules::of(server.spec()).external else { return false };
+    server.work().iter().any(|(token, work)| token.starts_with(external.token) && work.is_active())
+}
+
+async fn after(
+    inner: &Inner,
+    job: &Job,
+    file: &JobFile,
+    server: Arc<Server>,
+    given: Result<Given, String>,
+    complete: bool,
+) {
+    let checked = match given {
+        Ok(given) => check::wait(&server, given, &file.shown, Instant::now() + patience(&server)).await,
+        Err(why) => Checked::Not(why),
+    };
+    let mut results = job.results();
+    let key = (server.id().to_owned(), file.shown.clone());
+    results.waiting.retain(|waiting| *waiting != key);
+    if inner.is_current(&file.path, file.write) {
+        results.list.push(Found {
+            path: file.path.clone(),
+            shown: file.shown.clone(),
+            checked,
+            is_own: true,
+            write: file.write,
+            text: file.after.clone(),
+            before: file.before.clone(),
+            complete,
+            server,
+        });
+    }
+}
+
+/// What the change did to other files, as far as the server says so: what it published about them, and what it answers about those that are open and whose state
+/// before is known (SPEC W5).
+async fn others(
+    inner: &Inner,
+    job: &Job,
+    server: &Arc<Server>,
+    marks: &BTreeMap<String, u64>,
+    complete: bool,
+) {
+    let rules = rules::of(server.spec());
+    let complete = complete && rules.whole_workspace;
+    let mark = marks.get(&server_name(server)).copied().unwrap_or(u64::MAX);
+    let pulls = server.can("textDocument/diagnostic") || rules.exact.is_some();
+    let mut found: Vec<Found> = Vec::new();
+    let shown = |path: &Path| inner.checkout.workdir().show(path);
+    let known = |path: &Path| inner.state().ledger.is_clean(&scope(server, path));
+    let open: Vec<PathBuf> = server.open_documents();
+    let asked: Vec<PathBuf> = if pulls {
+        open.iter().filter(|path| !job.names(path) && known(path)).take(OTHER_FILES).cloned().collect()
+    } else {
+        Vec::new()
+    };
+    if rules.exact.is_none() {
+        for (path, published) in server.published_since(mark) {
+            let is_inside = path.starts_with(inner.checkout.workdir().root());
+            if job.names(&path) || !is_inside || !speaks_of_now(server, &path, &published) {
+                continue;
+            }
+            let list = Diagnostic::list_from_lsp(&shown(&path), &published.diagnostics);
+            found.push(other(
+                server,
+                &path,
+                shown(&path),
+                inner.writes(&path),
+                Checked::Verified(list),
+                complete,
+            ));
+        }
+    }
+    let waits = asked.into_iter().map(|path| async move {
+        let name = inner.checkout.workdir().show(&path);
+        let write = inner.writes(&path);
+        let given = Given::from_disk(server, &path, false).ok()?;
+        let checked = check::wait(server, given, &name, Instant::now() + patience(server)).await;
+        matches!(checked, Checked::Verified(_)).then(|| other(server, &path, name, write, checked, complete))
+    });
+    found.extend(join_all(waits).await.into_iter().flatten());
+    let serial = server.serial();
+    job.results().list.extend(found);
+    inner.state().heard.insert(server_name(server), serial);
+}
+
+fn other(
+    server: &Arc<Server>,
+    path: &Path,
+    shown: String,
+    write: u64,
+    checked: Checked,
+    complete: bool,
+) -> Found {
+    Found {
+        server: server.clone(),
+        path: path.to_owned(),
+        shown,
+        checked,
+        is_own: false,
+        write,
+        text: None,
+        before: None,
+        complete,
+    }
+}
