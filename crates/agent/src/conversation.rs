@@ -4,6 +4,7 @@ use std::{
     time::Duration,
 };
 
+use haft_debug::Debugger;
 use haft_files::{Jobs, Reads};
 use haft_model::{Model, UserPart};
 use haft_store::{ConversationId, StoreError};
@@ -26,6 +27,7 @@ use crate::{
     prompt::system_prompt,
     run::{Arrivals, Run},
     transcript::{Event, Frame, Journal, JournalError, RunEnd},
+    undo::{self, Keeper, UndoError},
     vibe::{Roster, StopOnDrop, WorkerLine},
     wiring::{self, Questions, Resources},
 };
@@ -36,6 +38,7 @@ pub struct Conversation {
     registry: Arc<Registry>,
     cards: Arc<Cards>,
     jobs: Arc<Jobs>,
+    debugger: Arc<Debugger>,
     workdir: Workdir,
     environment: Environment,
     config: Config,
@@ -43,6 +46,8 @@ pub struct Conversation {
     surface: Option<Surface>,
     /// The workers, where this conversation may have any.
     roster: Option<StopOnDrop>,
+    /// The change set without this conversation's own observer, for undoing.
+    changes: Changes,
     /// Held by the run that is going on.
     running: Mutex<()>,
 }
@@ -86,6 +91,7 @@ impl Conversation {
             parts;
         let cards = Arc::new(Cards::new(journal.clone()));
         let jobs = Arc::new(Jobs::new(supervisor.clone()));
+        let debugger = Arc::new(Debugger::new(supervisor.clone(), workdir.clone()));
         let surface = role.surface();
         let (gate, roster, reads_only) = match role {
             Role::Agent => {
@@ -117,7 +123,7 @@ impl Conversation {
         let wholes = Wholes::default();
         let resources = Resources {
             workdir: Some(workdir.clone()),
-            changes: Some(changes),
+            changes: Some(changes.observed_by(Arc::new(Keeper { journal: journal.clone() }))),
             reads: Reads::default(),
             supervisor: Some(supervisor),
             jobs: Some(jobs.clone()),
@@ -135,6 +141,7 @@ impl Conversation {
             space: Some(journal.record().space.clone()).filter(|space| !space.is_empty()),
             helpers: Some(nursery),
             roster: roster.clone(),
+            debugger: Some(debugger.clone()),
         };
         let resources = if reads_only { resources.reads_only() } else { resources };
         let registry = wiring::tools(resources)
@@ -147,11 +154,13 @@ impl Conversation {
             registry: Arc::new(registry),
             cards,
             jobs,
+            debugger,
             workdir,
             environment,
             config: setup.config,
             surface,
             roster: roster.map(StopOnDrop),
+            changes,
             running: Mutex::new(()),
         }
     }
@@ -309,6 +318,22 @@ impl Conversation {
         self.journal.append(vec![Event::UserMessage { parts }]).await
     }
 
+    /// Puts the files that the last run changed through the change set back as they were before it: all of them, or none where one of them has
+    /// been changed since. What a shell command or a worker did is not covered. Returns the files, as shown.
+    pub async fn undo(&self) -> Result<Vec<String>, UndoError> {
+        let Ok(_running) = self.running.try_lock() else { return Err(UndoError::Busy) };
+        let changed = self.with_transcript(|transcript| transcript.changed().to_vec());
+        let files = undo::undo(&changed, &self.changes, self.journal.store().as_ref()).await?;
+        let text = format!(
+            "The person has undone the file changes of the last run. As before it are again: {}.",
+            files.join(", ")
+        );
+        self.journal
+            .append(vec![Event::ChangesUndone { files: files.clone() }, Event::Reminder { text }])
+            .await?;
+        Ok(files)
+    }
+
     /// Gives the conversation a title for lists.
     pub async fn set_title(&self, title: &str) -> Result<(), StoreError> {
         self.journal.store().set_title(self.id(), title).await
@@ -319,6 +344,7 @@ impl Conversation {
         if let Some(StopOnDrop(roster)) = &self.roster {
             roster.stop_all("its director's conversation was closed").await;
         }
+        self.debugger.shutdown().await;
         self.jobs.shutdown().await;
         // Its own cards, that is; those of a worker are its director's.
         self.cards.leave();

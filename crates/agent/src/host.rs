@@ -5,6 +5,7 @@ use std::{
 };
 
 use haft_store::{ConversationId, ConversationRecord, Sequence, SharedStore, SqliteStore, StoreError};
+use haft_lsp::Servers;
 use haft_structure::Engine;
 use haft_system::{
     ChangeError, Changes, Environment, PathError, Supervisor, Workdir, clock, identity_is_alive, own_identity,
@@ -25,6 +26,8 @@ pub struct Host {
     supervisor: Supervisor,
     /// The trees of earlier searches serve all conversations.
     parser: Arc<Engine>,
+    /// Language servers, one per server and root.
+    servers: Servers,
     store: SharedStore,
     state: PathBuf,
     /// One change set door per working directory, so that its write lock and observers are shared.
@@ -97,6 +100,7 @@ impl Host {
     pub fn with_store(environment: Environment, store: SharedStore, state: PathBuf) -> Self {
         let supervisor = Supervisor::new(environment.clone());
         Host {
+            servers: Servers::new(environment.clone(), supervisor.clone()),
             environment,
             supervisor,
             parser: Arc::default(),

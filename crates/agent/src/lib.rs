@@ -21,6 +21,7 @@ mod mode;
 mod prompt;
 mod run;
 mod transcript;
+mod undo;
 mod vibe;
 mod wiring;
 
@@ -30,4 +31,5 @@ pub use host::{Host, HostError, ROLE, Setup};
 pub use layers::Approve;
 pub use mode::Mode;
 pub use transcript::{Event, Frame, Journal, JournalError, RunEnd, Spent, Transcript, last_words};
+pub use undo::{FileRecord, UndoError};
 pub use vibe::{Worker, WorkerEnd, WorkerEvent, WorkerLine, WorkerResult, WorkerStatus, WorkerTier, Workers};

@@ -51,6 +51,8 @@ pub(crate) const WORKER_LISTED: usize = 400;
 pub(crate) const WORKER_WAIT_SECONDS: u32 = 30;
 /// How long it may be told to wait: longer than a test suite, shorter than a forgotten run.
 pub(crate) const WORKER_WAIT_MOST_SECONDS: u32 = 1_800;
+/// Bytes of one file's content that is kept so that its change can be undone: far larger than source, small enough for a database.
+pub(crate) const UNDO_BYTES: usize = 8 * 1024 * 1024;
 /// Pieces of live output that may wait to be shown.
 pub(crate) const PROGRESS: usize = 256;
 /// Depth to which a shell line's grammar tree, and `sh -c` within `sh -c`, is followed; a deeper one is treated as not understood.

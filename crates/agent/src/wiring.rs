@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use haft_debug::{Debug, Debugger};
 use haft_files::{ApplyPatch, Edit, Glob, Jobs, Read, Reads, Search, Shell, Write};
 use haft_structure::{AstEdit, AstGrep, Engine, Resolve, Staging};
 use haft_system::{Changes, Supervisor, Workdir};
@@ -33,6 +34,8 @@ pub(crate) struct Resources {
     /// Makes explorers.
     pub(crate) helpers: Option<Nursery>,
     pub(crate) roster: Option<Arc<Roster>>,
+    /// The conversation's debug session.
+    pub(crate) debugger: Option<Arc<Debugger>>,
 }
 
 /// Whom questions go to, in whose name, and for how long.
@@ -53,6 +56,7 @@ impl Resources {
             questions: None,
             helpers: None,
             roster: None,
+            debugger: None,
             ..self
         }
     }
@@ -61,7 +65,7 @@ impl Resources {
 /// The known tools, registered or noted with the reason why not. Their order is what models see; new ones go to the end.
 pub(crate) fn tools(resources: Resources) -> RegistryBuilder {
     let people = (resources.questions, resources.space);
-    let (helpers, roster) = (resources.helpers, resources.roster);
+    let (helpers, roster, debugger) = (resources.helpers, resources.roster, resources.debugger);
     let Resources { workdir, changes, reads, supervisor, jobs, shell_time, parser, staging, .. } = resources;
     let mut builder = Registry::builder();
     let general = Family::General;
@@ -108,7 +112,15 @@ pub(crate) fn tools(resources: Resources) -> RegistryBuilder {
         ),
     };
     let builder = structure(builder, workdir, changes, parser, staging);
-    workers(explorers(questions(builder, people), helpers), roster)
+    debug(workers(explorers(questions(builder, people), helpers), roster), debugger)
+}
+
+/// `debug` ← a debugger, which stands on a process supervisor, a working directory and a conversation.
+fn debug(builder: RegistryBuilder, debugger: Option<Arc<Debugger>>) -> RegistryBuilder {
+    match debugger {
+        Some(debugger) => builder.tool(Debug::new(debugger), Family::Workshop),
+        None => builder.absent("debug", Tier::Exec, Family::Workshop, "the run has no debugger"),
+    }
 }
 
 /// `ask_user` ← question port and a space, both (SPEC R2).

@@ -8,6 +8,7 @@ use crate::{
     Mode,
     cards::{Answer, Card},
     guard::Rule,
+    undo::FileRecord,
     vibe::WorkerEvent,
 };
 
@@ -98,6 +99,16 @@ pub enum Event {
         worker: u64,
         /// What.
         event: WorkerEvent,
+    },
+    /// Files were changed through the change set.
+    FilesChanged {
+        /// In the order in which it was done.
+        files: Vec<FileRecord>,
+    },
+    /// A person has undone the file changes of the last run.
+    ChangesUndone {
+        /// As shown to people.
+        files: Vec<String>,
     },
     /// Something that people should know: a crash recovery, settings that were not used.
     Notice {

@@ -9,6 +9,7 @@ use crate::{
     Mode,
     cards::{Answer, Card},
     guard::Rule,
+    undo::FileRecord,
     vibe::{WorkerEnd, WorkerEvent, WorkerStatus, Workers},
 };
 
@@ -48,6 +49,7 @@ pub struct Transcript {
     spent: Spent,
     last_usage: Usage,
     workers: Workers,
+    changed: Vec<FileRecord>,
 }
 
 impl Transcript {
@@ -56,6 +58,7 @@ impl Transcript {
         match event {
             Event::RunStarted { mode, .. } => {
                 self.running = true;
+                self.changed.clear();
                 self.mode = *mode;
             }
             Event::RunFinished { .. } => self.running = false,
@@ -102,6 +105,8 @@ impl Transcript {
                 self.results.clear();
                 self.last_usage = Usage::default();
             }
+            Event::FilesChanged { files } => self.changed.extend(files.iter().cloned()),
+            Event::ChangesUndone { .. } => self.changed.clear(),
             Event::Notice { .. } => {}
         }
     }
@@ -222,6 +227,11 @@ impl Transcript {
     /// The workers.
     pub fn workers(&self) -> &Workers {
         &self.workers
+    }
+
+    /// What was done to files since the last run began, in order.
+    pub fn changed(&self) -> &[FileRecord] {
+        &self.changed
     }
 
     /// Whether the call was started and has not come to an end.

@@ -38,6 +38,8 @@ use crate::paths::{ResolvedPath, Workdir};
 #[derive(Clone)]
 pub struct Changes {
     inner: Arc<Inner>,
+    /// Observers of the commits that are made through this handle.
+    own: Vec<Arc<dyn ChangeObserver>>,
 }
 
 struct Inner {
@@ -256,7 +258,7 @@ impl Changes {
             turn: Arc::new(Semaphore::new(1)),
             observers: RwLock::default(),
         };
-        Ok((Changes { inner: Arc::new(inner) }, recovered))
+        Ok((Changes { inner: Arc::new(inner), own: Vec::new() }, recovered))
     }
 
     /// The working directory.
@@ -267,6 +269,14 @@ impl Changes {
     /// Adds an observer; it sees the commits that begin from now on.
     pub fn observe(&self, observer: Arc<dyn ChangeObserver>) {
         self.inner.observers.write().unwrap_or_else(PoisonError::into_inner).push(observer);
+    }
+
+    /// The same door, with an observer that sees the commits made through the returned handle and its clones, after the observers of all.
+    #[must_use]
+    pub fn observed_by(&self, observer: Arc<dyn ChangeObserver>) -> Changes {
+        let mut own = self.own.clone();
+        own.push(observer);
+        Changes { inner: Arc::clone(&self.inner), own }
     }
 
     /// Reads what is at `path` now, so that a commit can tell whether it has changed since.
@@ -285,8 +295,8 @@ impl Changes {
             .await
             .map_err(|_| ChangeError::Bug("the write lock is closed".to_owned()))?;
         let inner = Arc::clone(&self.inner);
-        let by = by.to_owned();
-        tokio::spawn(async move { inner.commit(plan, by, turn).await })
+        let (by, own) = (by.to_owned(), self.own.clone());
+        tokio::spawn(async move { inner.commit(plan, by, own, turn).await })
             .await
             .map_err(|error| ChangeError::Bug(format!("a commit ended early: {error}")))?
     }
@@ -297,9 +307,11 @@ impl Inner {
         &self,
         plan: Plan,
         by: String,
+        own: Vec<Arc<dyn ChangeObserver>>,
         _turn: OwnedSemaphorePermit,
     ) -> Result<Committed, ChangeError> {
-        let observers = self.observers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut observers = self.observers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        observers.extend(own);
         let planned: Arc<[Planned]> = plan.planned.clone().into();
         let mut committed =
             Committed { files: plan.files(), unchanged: plan.unchanged(), ..Committed::default() };
