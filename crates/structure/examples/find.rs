@@ -62,6 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "total_is_lower_bound": results.total_is_lower_bound,
         "files_searched": results.files_searched,
         "candidates": results.candidates,
+        "candidate_bytes": results.candidate_bytes,
         "skipped": results.skipped.len(),
         "read_as": read,
     });

@@ -15,8 +15,14 @@ use crate::repo;
 
 /// What is searched for. The geometric mean is over all of them.
 const SUITE: &[(&str, &[&str])] = &[
-    ("python", &["$X.append($A)", "isinstance($A, str)", "socket.socketpair($$$A)", "zzz_none($A)", "$A == $A"]),
-    ("rust", &["$X.unwrap()", "Vec::with_capacity($A)", "std::process::exit($A)", "zzz_none($A)", "$A == $A"]),
+    (
+        "python",
+        &["$X.append($A)", "isinstance($A, str)", "socket.socketpair($$$A)", "zzz_none($A)", "$A == $A"],
+    ),
+    (
+        "rust",
+        &["$X.unwrap()", "Vec::with_capacity($A)", "std::process::exit($A)", "zzz_none($A)", "$A == $A"],
+    ),
     ("c", &["memcpy($$$A);", "zzz_none($A);", "$A == $A"]),
     ("javascript", &["console.log($$$A)", "zzz_none($A)", "$A == $A"]),
     ("typescript", &["$A as unknown", "zzz_none($A)", "$A == $A"]),
@@ -30,6 +36,8 @@ struct Row {
     megabytes: f64,
     /// Files that hold every literal token.
     candidates: u64,
+    /// Their share of the corpus, of files or of bytes, whichever is more.
+    share: f64,
     hits: u64,
     haft_seconds: f64,
     haft_mebibytes: f64,
@@ -58,7 +66,8 @@ pub(super) fn run(runs: usize, only: Option<&str>, json: bool) -> Result<()> {
         if only.is_some_and(|only| !name.contains(only)) {
             continue;
         }
-        let corpus = CORPORA.iter().find(|corpus| corpus.name == *name).context("a corpus of the suite is missing")?;
+        let corpus =
+            CORPORA.iter().find(|corpus| corpus.name == *name).context("a corpus of the suite is missing")?;
         let ready = corpus.fetch()?;
         for pattern in *patterns {
             eprintln!("{name}: {pattern}");
@@ -85,7 +94,8 @@ impl Searcher {
         let directory = ready.directory.to_string_lossy().into_owned();
         let ours = ["--pattern", pattern, "--language", corpus.language, "--all", directory.as_str()];
         // Without output of the hits: the cheapest that it can do.
-        let theirs = ["run", "-p", pattern, "-l", corpus.peer_language, "--files-with-matches", directory.as_str()];
+        let theirs =
+            ["run", "-p", pattern, "-l", corpus.peer_language, "--files-with-matches", directory.as_str()];
         let (mut haft, mut peer, mut text) = (Vec::new(), Vec::new(), Vec::new());
         let mut summary = serde_json::Value::Null;
         let none = pattern.starts_with("zzz_none");
@@ -94,12 +104,19 @@ impl Searcher {
             summary = serde_json::from_str(&fs::read_to_string(&self.out)?)?;
             peer.push(process::run(&self.peers.ast_grep, &theirs, &self.out)?);
             if none {
-                text.push(process::run(&self.peers.ripgrep, &["-c", "zzz_none", directory.as_str()], &self.out)?);
+                text.push(process::run(
+                    &self.peers.ripgrep,
+                    &["-c", "zzz_none", directory.as_str()],
+                    &self.out,
+                )?);
             }
         }
         let count = |field: &str| summary[field].as_u64().unwrap_or_default();
         let (haft_seconds, ast_grep_seconds) = (seconds(&haft), seconds(&peer));
-        let share = count("candidates") as f64 / ready.files as f64;
+        // Of files or of bytes, whichever is more: what has to be parsed is what costs.
+        let of_files = count("candidates") as f64 / ready.files as f64;
+        let of_bytes = count("candidate_bytes") as f64 / ready.bytes as f64;
+        let share = of_files.max(of_bytes);
         let target = match share {
             _ if pattern == "$A == $A" => 1.0,
             share if share <= 0.01 => 20.0,
@@ -113,6 +130,7 @@ impl Searcher {
             files: ready.files,
             megabytes: ready.bytes as f64 / 1e6,
             candidates: count("candidates"),
+            share,
             hits: count("total"),
             haft_seconds,
             haft_mebibytes: mebibytes(&haft),
@@ -145,7 +163,8 @@ impl Searcher {
         fs::create_dir_all(&directory)?;
         fs::write(directory.join("app.min.js"), "f(1,a);".repeat(60_000))?;
         let directory = directory.to_string_lossy().into_owned();
-        let arguments = ["--pattern", "f($X, $Y)", "--language", "javascript", "--ranges", directory.as_str()];
+        let arguments =
+            ["--pattern", "f($X, $Y)", "--language", "javascript", "--ranges", directory.as_str()];
         let mut walls = Vec::new();
         for _ in 0..self.runs {
             walls.push(process::run(&self.finder, &arguments, &self.out)?.wall.as_secs_f64());
@@ -174,18 +193,30 @@ fn mebibytes(costs: &[Cost]) -> f64 {
 
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
-        "| corpus | pattern | hits | candidates | Haft CPU s | ast-grep CPU s | ratio | target | met | ripgrep CPU s | Haft MiB | ast-grep MiB |\n\
+        "| corpus | pattern | hits | candidates (share) | Haft CPU s | ast-grep CPU s | ratio | target | met | ripgrep CPU s | Haft MiB | ast-grep MiB |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for row in rows {
-        let ripgrep = row.ripgrep_seconds.map(|seconds| format!("{seconds:.3} ({:.1}×)", row.haft_seconds / seconds));
+        let ripgrep =
+            row.ripgrep_seconds.map(|seconds| format!("{seconds:.3} ({:.1}×)", row.haft_seconds / seconds));
         let _ = writeln!(
             text,
-            "| {} ({} files, {:.0} MB) | `{}` | {} | {} | {:.3} | {:.2} | {:.1} | {} | {} | {} | {:.0} | {:.0} |",
-            row.corpus, row.files, row.megabytes, row.pattern, row.hits, row.candidates, row.haft_seconds, row.ast_grep_seconds, row.ratio, row.target,
+            "| {} ({} files, {:.0} MB) | `{}` | {} | {} ({:.1} %) | {:.3} | {:.2} | {:.1} | {} | {} | {} | {:.0} | {:.0} |",
+            row.corpus,
+            row.files,
+            row.megabytes,
+            row.pattern,
+            row.hits,
+            row.candidates,
+            row.share * 100.0,
+            row.haft_seconds,
+            row.ast_grep_seconds,
+            row.ratio,
+            row.target,
             if row.met { "yes" } else { "**no**" },
             ripgrep.unwrap_or_default(),
-            row.haft_mebibytes, row.ast_grep_mebibytes,
+            row.haft_mebibytes,
+            row.ast_grep_mebibytes,
         );
     }
     if !rows.is_empty() {

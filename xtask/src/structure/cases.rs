@@ -1,19 +1,28 @@
+const TRAILING: &str = "ast-grep passes over what follows the last part of the pattern (an `else`, a second module, the rest of a chain), and a rewrite would delete it";
+const NOT_UTF8: &str = "ast-grep leaves out files that are not UTF-8 without a word";
+const COMMENT: &str = "ast-grep finds nothing where a comment stands before a part of several tokens";
+const EQUALITY: &str = "ast-grep compares a repeated variable by structure, so that different strings can be equal to it; and it passes over the rest of a chain";
+const KEYWORD: &str = "ast-grep passes over keywords that the pattern lacks (`const`, `async`, `readonly`)";
+
 const CASES: &[Case] = &[
     case("python", "$X.append($A)"),
     case("python", "isinstance($A, str)"),
-    case("python", "$A == $A"),
-    case("python", "if $A: $$$B"),
-    case("python", "import $A"),
+    case("python", "socket.socketpair($$$A)"),
+    case("python", "$A == $A").peer(EQUALITY),
+    case("python", "if $A: $$$B").haft(NOT_UTF8).peer(TRAILING),
+    case("python", "import $A").haft(NOT_UTF8).peer(TRAILING),
+    case("python", "raise $E").peer(TRAILING),
+    case("python", "$F($A, key=$V)").haft(COMMENT),
     case("rust", "$X.unwrap()"),
     case("rust", "Vec::with_capacity($A)"),
     case("rust", "Some($A) => $B").within("fn f() { match x { Some($A) => $B } }", "match_arm"),
-    case("rust", "if let Some($A) = $B { $$$C }"),
+    case("rust", "if let Some($A) = $B { $$$C }").peer(TRAILING),
     case("c", "memcpy($$$A)").within("void f() { memcpy($$$A); }", "call_expression"),
-    case("c", "if ($A) return $B;").within("void f() { if ($A) return $B; }", "if_statement"),
+    case("c", "if ($A) return $B;").within("void f() { if ($A) return $B; }", "if_statement").haft(COMMENT).peer(TRAILING),
     case("c", "sizeof($A)").within("int x = sizeof($A);", "sizeof_expression"),
     case("javascript", "console.log($$$A)"),
-    case("javascript", "if ($A) { $$$B }"),
+    case("javascript", "if ($A) { $$$B }").haft(COMMENT).peer(TRAILING),
     case("javascript", "$A === undefined"),
     case("typescript", "$A as unknown"),
-    case("typescript", "$A?: $T").within("interface I { $A?: $T }", "property_signature"),
+    case("typescript", "$A?: $T").within("interface I { $A?: $T }", "property_signature").peer(KEYWORD),
 ];

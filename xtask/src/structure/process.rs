@@ -46,6 +46,8 @@ pub(crate) fn run(program: &Path, arguments: &[&str], out: &Path) -> Result<Cost
         let said = std::fs::read_to_string(&errors).unwrap_or_default();
         bail!("{} {arguments:?} ended with status {status:#x}: {said}", program.display());
     }
-    let time = |time: libc::timeval| Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64);
+    let time = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+    };
     Ok(Cost { wall, cpu: time(usage.ru_utime) + time(usage.ru_stime), peak: usage.ru_maxrss as u64 * 1024 })
 }

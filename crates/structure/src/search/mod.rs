@@ -101,6 +101,8 @@ pub struct Results {
     pub files_listed: usize,
     /// Of the files that were looked at, how many hold every token of the pattern and were parsed.
     pub candidates: usize,
+    /// The size of those.
+    pub candidate_bytes: u64,
     /// The languages in which the pattern was read, in the order of their ids.
     pub read: Vec<LanguageRead>,
     /// The languages that are present and cannot read the pattern, with what the parser said.
@@ -347,6 +349,7 @@ pub fn search(
         files_searched: ran.searched,
         files_listed: prepared.listing.files.len(),
         candidates: ran.candidates,
+        candidate_bytes: ran.candidate_bytes,
         read: prepared.reads(&ran),
         not_read: prepared.not_read.clone(),
         skipped: prepared.skipped(workdir, &ran),

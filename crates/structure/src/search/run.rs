@@ -116,6 +116,8 @@ pub(crate) struct Ran<T> {
     pub(crate) searched: usize,
     /// Files that had to be parsed.
     pub(crate) candidates: usize,
+    /// Their bytes.
+    pub(crate) candidate_bytes: u64,
     /// By the index of the file, with the reason.
     pub(crate) skipped: Vec<(usize, String)>,
     /// By the index of the file: places where the matcher gave up.
@@ -157,7 +159,6 @@ struct Front<T> {
     /// Batches that are finished before an earlier one is.
     waiting: BTreeMap<usize, Vec<Came<T>>>,
     done: usize,
-    parsed_bytes: u64,
     stopped: bool,
 }
 
@@ -179,18 +180,12 @@ pub(crate) fn run<T: Send>(
         by_language: BTreeMap::new(),
         searched: 0,
         candidates: 0,
+        candidate_bytes: 0,
         skipped: Vec::new(),
         gave_up: Vec::new(),
     };
-    let front = Front {
-        ran,
-        holds: BTreeMap::new(),
-        held: 0,
-        waiting: BTreeMap::new(),
-        done: 0,
-        parsed_bytes: 0,
-        stopped: false,
-    };
+    let front =
+        Front { ran, holds: BTreeMap::new(), held: 0, waiting: BTreeMap::new(), done: 0, stopped: false };
     let shared = Shared {
         engine,
         files,
@@ -367,7 +362,7 @@ impl<T> Front<T> {
                 self.done += 1;
                 self.ran.searched += 1;
                 self.take(index, came, want);
-                if self.ran.matches >= want && self.parsed_bytes >= EXACT_BYTES {
+                if self.ran.matches >= want && self.ran.candidate_bytes >= EXACT_BYTES {
                     self.stopped = true;
                     break;
                 }
@@ -381,7 +376,7 @@ impl<T> Front<T> {
             Came::Nothing => {}
             Came::Skipped(reason) => self.ran.skipped.push((index, reason)),
             Came::Parsed { language, bytes, seen } => {
-                self.parsed_bytes += bytes;
+                self.ran.candidate_bytes += bytes;
                 self.ran.candidates += 1;
                 self.ran.matches += seen.matches;
                 *self.ran.by_language.entry(language).or_default() += seen.matches;
