@@ -91,10 +91,14 @@ pub(super) async fn attend(
             shared.with(|state| state.end(End::Terminated { why }));
         }
         () = vanished(&shared, launched) => {
-            // The adapter may know more than that it is gone.
-            let told = shared.when_within(WATCHDOG, |state| matches!(state.phase, Phase::Ended(_)).then_some(())).await;
-            if told.is_none() {
-                shared.with(|state| state.end(End::Vanished));
+            // The adapter may know more than that it is gone, and may have much to say before it says so: output that has piled up.
+            let mut heard = shared.events();
+            while shared.when_within(WATCHDOG, |state| matches!(state.phase, Phase::Ended(_)).then_some(())).await.is_none() {
+                let now = shared.events();
+                if now == heard {
+                    shared.with(|state| state.end(End::Vanished));
+                }
+                heard = now;
             }
         }
     }

@@ -1,7 +1,10 @@
 //! What the tasks of a session have in common: the state, and a bell that rings when it changes.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -17,6 +20,8 @@ use crate::{limits::GRACE, protocol::Handler};
 pub(crate) struct Shared {
     state: Mutex<State>,
     changed: watch::Sender<u64>,
+    /// How many events the adapter has sent.
+    events: AtomicU64,
     supervisor: Supervisor,
     directory: std::path::PathBuf,
     /// Fires when the session is to end.
@@ -44,6 +49,7 @@ impl Shared {
         Arc::new(Shared {
             state: Mutex::default(),
             changed: watch::Sender::new(0),
+            events: AtomicU64::new(0),
             supervisor,
             directory,
             end: CancellationToken::new(),
@@ -63,6 +69,11 @@ impl Shared {
     /// Looks at the state.
     pub(crate) fn look<T>(&self, work: impl FnOnce(&State) -> T) -> T {
         work(&self.lock())
+    }
+
+    /// How many events the adapter has sent.
+    pub(crate) fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
     }
 
     /// Waits until `question` has an answer.
@@ -159,6 +170,7 @@ impl Shared {
 
 impl Handler for Shared {
     fn event(&self, name: &str, body: Value) {
+        self.events.fetch_add(1, Ordering::Relaxed);
         self.with(|state| state.event(name, &body));
     }
 

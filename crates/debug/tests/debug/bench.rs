@@ -61,6 +61,10 @@ impl Bench {
         self
     }
 
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
     pub(crate) async fn call(&self, arguments: Value) -> Outcome {
         let call = Call::new("debug", arguments.clone(), Origin::Console);
         // Far beyond every deadline of the tool: a call that hangs fails its test and not the whole run.

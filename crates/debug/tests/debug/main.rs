@@ -7,9 +7,11 @@
     reason = "tests; they look at the machine from outside"
 )]
 
+mod attach;
 mod bench;
 mod fake;
 mod faults;
 mod go;
+mod inputs;
 mod native;
 mod python;
