@@ -6,6 +6,7 @@ use std::{
 
 use haft_debug::Debugger;
 use haft_files::{Jobs, Reads};
+use haft_lsp::{Checkout, Servers, WriteDiagnostics, servers::Table};
 use haft_model::{Model, UserPart};
 use haft_store::{ConversationId, StoreError};
 use haft_structure::{Engine, Staging};
@@ -66,6 +67,7 @@ pub(crate) struct Parts {
     pub(crate) environment: Environment,
     pub(crate) supervisor: Supervisor,
     pub(crate) parser: Arc<Engine>,
+    pub(crate) servers: Servers,
     pub(crate) workdir: Workdir,
     pub(crate) changes: Changes,
     pub(crate) outputs: PathBuf,
@@ -87,8 +89,19 @@ pub enum RunError {
 
 impl Conversation {
     pub(crate) fn assemble(parts: Parts) -> Self {
-        let Parts { journal, environment, supervisor, parser, workdir, changes, outputs, setup, role, host } =
-            parts;
+        let Parts {
+            journal,
+            environment,
+            supervisor,
+            parser,
+            servers,
+            workdir,
+            changes,
+            outputs,
+            setup,
+            role,
+            host,
+        } = parts;
         let cards = Arc::new(Cards::new(journal.clone()));
         let jobs = Arc::new(Jobs::new(supervisor.clone()));
         let debugger = Arc::new(Debugger::new(supervisor.clone(), workdir.clone()));
@@ -120,10 +133,19 @@ impl Conversation {
         let roster = roster
             .then(|| Arc::new(Roster::new(nursery.clone(), journal.clone(), Mode::Vibe.surface().ceiling())));
         let question_time = setup.config.question_timeout_seconds().unwrap_or(QUESTION_TIMEOUT_SECONDS);
+        let checkout = Table::shipped()
+            .and_then(|table| table.with(setup.config.language_servers()))
+            .map(|table| Checkout::new(servers, workdir.clone(), table))
+            .map_err(|error| error.to_string());
+        let diagnostics = checkout.as_ref().ok().map(|checkout| WriteDiagnostics::new(checkout.clone()));
         let wholes = Wholes::default();
+        let mut watched = changes.observed_by(Arc::new(Keeper { journal: journal.clone() }));
+        if let Some(diagnostics) = &diagnostics {
+            watched = watched.observed_by(Arc::new(diagnostics.clone()));
+        }
         let resources = Resources {
             workdir: Some(workdir.clone()),
-            changes: Some(changes.observed_by(Arc::new(Keeper { journal: journal.clone() }))),
+            changes: Some(watched),
             reads: Reads::default(),
             supervisor: Some(supervisor),
             jobs: Some(jobs.clone()),
@@ -142,12 +164,13 @@ impl Conversation {
             helpers: Some(nursery),
             roster: roster.clone(),
             debugger: Some(debugger.clone()),
+            checkout,
         };
         let resources = if reads_only { resources.reads_only() } else { resources };
         let registry = wiring::tools(resources)
             .layer(Record { journal: journal.clone(), wholes: wholes.clone() })
             .layer(Permission { gate, workdir: workdir.clone() })
-            .layer(Bound { journal: journal.clone(), wholes, outputs })
+            .layer(Bound { journal: journal.clone(), wholes, outputs, diagnostics })
             .build();
         Conversation {
             journal,

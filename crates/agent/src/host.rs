@@ -8,7 +8,7 @@ use haft_store::{ConversationId, ConversationRecord, Sequence, SharedStore, Sqli
 use haft_lsp::Servers;
 use haft_structure::Engine;
 use haft_system::{
-    ChangeError, Changes, Environment, PathError, Supervisor, Workdir, clock, identity_is_alive, own_identity,
+    ChangeError, Changes, Environment, PathError, ProcessInfo, Supervisor, Workdir, clock, identity_is_alive, own_identity,
 };
 
 use crate::{
@@ -221,6 +221,7 @@ impl Host {
             environment: self.environment.clone(),
             supervisor: self.supervisor.clone(),
             parser: self.parser.clone(),
+            servers: self.servers.clone(),
             workdir,
             changes,
             outputs,
@@ -266,6 +267,11 @@ impl Host {
     /// What Haft was started with.
     pub fn environment(&self) -> &Environment {
         &self.environment
+    }
+
+    /// The processes that run, of all conversations: jobs, servers, adapters, kernels.
+    pub fn running(&self) -> Vec<ProcessInfo> {
+        self.supervisor.running()
     }
 
     /// Ends every process that is still there.

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use haft_debug::{Debug, Debugger};
 use haft_files::{ApplyPatch, Edit, Glob, Jobs, Read, Reads, Search, Shell, Write};
+use haft_lsp::{Checkout, Lsp, LspRename, Stage};
 use haft_structure::{AstEdit, AstGrep, Engine, Resolve, Staging};
-use haft_system::{Changes, Supervisor, Workdir};
-use haft_tool::{Family, Registry, RegistryBuilder, Tier};
+use haft_system::{ChangeSet, Changes, Supervisor, Workdir};
+use haft_tool::{Family, Registry, RegistryBuilder, Tier, Tool, ToolError};
 
 use crate::{
     ask_user::AskUser,
@@ -34,6 +35,8 @@ pub(crate) struct Resources {
     /// Makes explorers.
     pub(crate) helpers: Option<Nursery>,
     pub(crate) roster: Option<Arc<Roster>>,
+    /// The language servers of the working directory, or why there are none.
+    pub(crate) checkout: Result<Checkout, String>,
     /// The conversation's debug session.
     pub(crate) debugger: Option<Arc<Debugger>>,
 }
@@ -67,6 +70,7 @@ pub(crate) fn tools(resources: Resources) -> RegistryBuilder {
     let people = (resources.questions, resources.space);
     let (helpers, roster, debugger) = (resources.helpers, resources.roster, resources.debugger);
     let Resources { workdir, changes, reads, supervisor, jobs, shell_time, parser, staging, .. } = resources;
+    let servers = (resources.checkout, changes.clone(), staging.clone());
     let mut builder = Registry::builder();
     let general = Family::General;
     match &workdir {
@@ -112,7 +116,50 @@ pub(crate) fn tools(resources: Resources) -> RegistryBuilder {
         ),
     };
     let builder = structure(builder, workdir, changes, parser, staging);
-    debug(workers(explorers(questions(builder, people), helpers), roster), debugger)
+    let builder = debug(workers(explorers(questions(builder, people), helpers), roster), debugger);
+    language_servers(builder, servers)
+}
+
+/// `lsp`, `lsp_rename` ← language-server supervisor and working directory; edits also need a change set (SPEC R2).
+fn language_servers(
+    builder: RegistryBuilder,
+    (checkout, changes, staging): (Result<Checkout, String>, Option<Changes>, Option<Arc<Staging>>),
+) -> RegistryBuilder {
+    let family = Family::Workshop;
+    let checkout = match checkout {
+        Ok(checkout) => checkout,
+        Err(why) => {
+            return builder.absent(Lsp::NAME, Tier::Read, family, why.clone()).absent(
+                LspRename::NAME,
+                Tier::Write,
+                family,
+                why,
+            );
+        }
+    };
+    let mut lsp = Lsp::new(checkout.clone());
+    if let (Some(changes), Some(staging)) = (&changes, staging) {
+        lsp = lsp.staging(changes.clone(), Arc::new(Proposals(staging)));
+    }
+    let builder = builder.tool(lsp, family);
+    match changes {
+        Some(changes) => builder.tool(LspRename::new(checkout, changes), family),
+        None => builder.absent(
+            LspRename::NAME,
+            Tier::Write,
+            family,
+            "the run has no change set to write through",
+        ),
+    }
+}
+
+/// Code actions wait where structural edits wait (SPEC A9).
+struct Proposals(Arc<Staging>);
+
+impl Stage for Proposals {
+    fn stage(&self, set: ChangeSet, origin: String) -> Result<String, ToolError> {
+        Ok(self.0.stage(set, origin)?.edit_id)
+    }
 }
 
 /// `debug` ← a debugger, which stands on a process supervisor, a working directory and a conversation.

@@ -187,6 +187,14 @@ impl Config {
                     self.instruction_files.push(path);
                 }
             }
+            ItemValue::LanguageServer { id, change } => {
+                // A file closer to the project changes what a file further away has said, field by field.
+                let merged = match self.language_servers.remove(&id) {
+                    Some(before) => before.overlaid(&change),
+                    None => *change,
+                };
+                self.language_servers.insert(id, merged);
+            }
         }
         // The earlier value of the same key is shown as what the new one stands instead of.
         let single = !matches!(item.key.as_str(), "paths.read" | "paths.write" | "instructions.files")
@@ -235,6 +243,8 @@ impl Config {
                 let path = source.directory().join(file);
                 fs::canonicalize(path).is_ok_and(|path| path.starts_with(source.directory()))
             }
+            // Not to run a server is less than to run it; every other setting can name a program or steer one.
+            ItemValue::LanguageServer { change, .. } => change.only_disables(),
             ItemValue::Model(..)
             | ItemValue::ApiKey(..)
             | ItemValue::ApiKeyVariable(..)
@@ -386,5 +396,6 @@ fn describe(value: &ItemValue) -> String {
         | ItemValue::MaxOutputTokens(number)
         | ItemValue::ShellTimeout(number)
         | ItemValue::QuestionTimeout(number) => number.to_string(),
+        ItemValue::LanguageServer { change, .. } => change.in_words(),
     }
 }

@@ -21,6 +21,7 @@ use std::{
     str::FromStr,
 };
 
+use haft_lsp::servers::ServerOverride;
 use haft_tool::Access;
 use serde::Serialize;
 
@@ -167,6 +168,7 @@ pub struct Config {
     max_output_tokens: Option<Sourced<u32>>,
     shell_timeout_seconds: Option<Sourced<u32>>,
     question_timeout_seconds: Option<Sourced<u32>>,
+    language_servers: BTreeMap<String, ServerOverride>,
     instruction_files: Vec<PathBuf>,
     secret_variables: Vec<String>,
     settings: Vec<Setting>,
@@ -234,6 +236,11 @@ impl Config {
     /// How long a question waits for a person.
     pub fn question_timeout_seconds(&self) -> Option<u32> {
         self.question_timeout_seconds.as_ref().map(|seconds| seconds.value)
+    }
+
+    /// Changes to the table of language servers, from `[lsp.servers.NAME]`.
+    pub fn language_servers(&self) -> &BTreeMap<String, ServerOverride> {
+        &self.language_servers
     }
 
     /// Files with instructions besides AGENTS.md, absolute, from `[instructions] files`.

@@ -3,6 +3,7 @@
 
 use std::{ops::Range, str::FromStr};
 
+use haft_lsp::servers::ServerOverride;
 use haft_tool::Tier;
 use toml::{
     Spanned,
@@ -48,6 +49,10 @@ pub(crate) enum ItemValue {
     ShellTimeout(u32),
     QuestionTimeout(u32),
     InstructionFile(String),
+    LanguageServer {
+        id: String,
+        change: Box<ServerOverride>,
+    },
 }
 
 /// Which of the three models.
@@ -118,8 +123,9 @@ impl Reader<'_> {
                 "paths" => self.paths(&self.table(root, name, value)?)?,
                 "run" => self.run(&self.table(root, name, value)?)?,
                 "instructions" => self.instructions(&self.table(root, name, value)?)?,
+                "lsp" => self.lsp(&self.table(root, name, value)?)?,
                 _ => {
-                    let known = ["models", "providers", "guardrails", "paths", "run", "instructions"];
+                    let known = ["models", "providers", "guardrails", "paths", "run", "instructions", "lsp"];
                     return Err(self.unknown(root, name, at, &known));
                 }
             }
@@ -395,6 +401,34 @@ impl Reader<'_> {
             let key = table.key(name);
             for (text, span) in self.strings(&key, value)? {
                 self.push(key.clone(), span, ItemValue::InstructionFile(text));
+            }
+        }
+        Ok(())
+    }
+
+    fn lsp(&mut self, table: &Table<'_, '_>) -> Result<(), ConfigError> {
+        for (name, at, value) in table.entries() {
+            if name != "servers" {
+                return Err(self.unknown(table, name, at, &["servers"]));
+            }
+            // Settings of a server are free-form, so the second, plain reading of the file is the simple way to them.
+            let plain: toml::Table = toml::from_str(&self.source.text).map_err(|error| ConfigError::Syntax {
+                file: self.source.shown.clone(),
+                line: line_of(&self.source.text, error.span().map_or(0, |span| span.start)),
+                why: error.message().to_owned(),
+            })?;
+            let plain = plain.get("lsp").and_then(|lsp| lsp.get("servers"));
+            let servers = self.table(table, name, value)?;
+            for (id, at, value) in servers.entries() {
+                let key = servers.key(id);
+                // Not a table: the error says so.
+                self.table(&servers, id, value)?;
+                let entry = plain.and_then(|servers| servers.get(id)).cloned();
+                let change = entry.map(toml::Value::try_into::<ServerOverride>).transpose().map_err(|error| {
+                    self.problem(&key, at.clone(), "the settings of a language server", error.message())
+                })?;
+                let change = Box::new(change.unwrap_or_default());
+                self.push(key, at, ItemValue::LanguageServer { id: id.to_owned(), change });
             }
         }
         Ok(())

@@ -403,3 +403,35 @@ fn a_secret_is_never_printed() {
     assert!(!printed.contains("gemini-secret") && !printed.contains("short"), "{printed}");
     assert!(printed.contains("(set, ends in 6789)"));
 }
+
+#[test]
+fn language_servers_are_changed_in_layers_and_a_project_that_is_not_trusted_can_only_switch_them_off() {
+    let own = "[lsp.servers.pyright]\nsettings = { python = { a = 1, b = 2 } }\n[lsp.servers.gopls]\ndisabled = true\n";
+    let project = r#"
+[lsp.servers.pyright]
+settings = { python = { b = 3 } }
+
+[lsp.servers.ruff]
+disabled = true
+
+[lsp.servers.mine]
+command = ["tools/server", "--stdio"]
+languages = { mine = "mine" }
+markers = ["mine.toml"]
+env = { TOKEN = "secret" }
+"#;
+    let scene = Scene::new().own(own).project(project);
+    let ids = |config: &Config| config.language_servers().keys().cloned().collect::<Vec<_>>();
+    let before = scene.load();
+    assert_eq!(ids(&before), ["gopls", "pyright", "ruff"]);
+    let python = |config: &Config| config.language_servers()["pyright"].settings.clone();
+    assert_eq!(python(&before), Some(json!({ "python": { "a": 1, "b": 2 } })));
+
+    let scene = scene.trusted();
+    let config = scene.load();
+    assert_eq!(ids(&config), ["gopls", "mine", "pyright", "ruff"]);
+    assert_eq!(python(&config), Some(json!({ "python": { "a": 1, "b": 3 } })));
+    insta::assert_snapshot!(scene.told(&config));
+    let error = Scene::new().project("[lsp.servers.mine]\ncomand = ['x']\n").error();
+    assert!(error.contains("lsp.servers.mine") && error.contains("comand"), "{error}");
+}

@@ -1,6 +1,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
+use haft_lsp::WriteDiagnostics;
 use haft_store::Artifact;
 use haft_tool::{Admission, Content, Context, Layer, Next, Outcome, Place};
 
@@ -17,6 +18,8 @@ pub(crate) struct Bound {
     pub(crate) wholes: Wholes,
     /// A directory that the file tools of this conversation may read.
     pub(crate) outputs: PathBuf,
+    /// What language servers found too late for the result of the write it is about goes with the next result (SPEC W4).
+    pub(crate) diagnostics: Option<WriteDiagnostics>,
 }
 
 #[async_trait]
@@ -27,6 +30,10 @@ impl Layer for Bound {
 
     async fn around(&self, admission: Admission<'_>, context: Context, next: Next<'_>) -> Outcome {
         let mut outcome = next.run(context).await;
+        if let Some(late) = self.diagnostics.as_ref().and_then(WriteDiagnostics::late) {
+            outcome.content.extend(late.text.map(|text| Content::text(text.trim_end())));
+            outcome.structured.extend(late.structured);
+        }
         for piece in &mut outcome.content {
             if let Content::Table { rows, .. } = piece
                 && rows.len() > MODEL_ROWS

