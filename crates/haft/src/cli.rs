@@ -39,13 +39,14 @@ pub(crate) enum Command {
 }
 
 /// Where and how to work.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Place {
     /// The directory to work in.
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// What the conversation may do: `agent` (the default) everything, under the guardrails; `plan` looks and changes nothing.
-    #[arg(long, value_name = "agent|plan")]
+    /// What the conversation may do: `agent` (the default) everything, under the guardrails; `plan` looks and changes nothing; `vibe` also
+    /// directs workers.
+    #[arg(long, value_name = "agent|plan|vibe")]
     pub(crate) mode: Option<Mode>,
     /// What happens to calls that need permission: `all` allows every one, `none` asks the attached person and refuses where there is none.
     #[arg(long, default_value = "none")]
@@ -58,7 +59,7 @@ pub(crate) struct Place {
 }
 
 /// Which models to use.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Models {
     /// The model: anthropic/NAME, openai/NAME, openai-chat/NAME, gemini/NAME, ollama/NAME, script:FILE or replay:FILE.
     #[arg(long, value_name = "M")]
@@ -193,6 +194,9 @@ pub(crate) struct Conversations {
     /// Those of this space only.
     #[arg(long, value_name = "NAME")]
     pub(crate) space: Option<String>,
+    /// Those of workers and explorers too.
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print JSON, an object a line.
     #[arg(long)]
     pub(crate) json: bool,
@@ -218,8 +222,19 @@ pub(crate) enum ExportFormat {
     Jsonl,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DemoKind {
+    /// One agent mends a failing test.
+    Task,
+    /// A director with three workers, a question, a permission and a kill.
+    Workers,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
+    /// What to watch.
+    #[arg(default_value = "task")]
+    pub(crate) which: DemoKind,
     /// Leave the sample project where it was made, to look at it.
     #[arg(long)]
     pub(crate) keep: bool,

@@ -108,10 +108,15 @@ async fn find(host: &Host, place: &Place, which: &Which) -> anyhow::Result<Optio
         directory.canonicalize().with_context(|| format!("{} cannot be used", directory.display()))?;
     let directory = directory.display().to_string();
     let all = host.store().conversations(Some(&place.space)).await?;
-    match all.into_iter().find(|record| record.directory == directory && record.parent.is_none()) {
+    match all.into_iter().find(|record| record.directory == directory && !is_helper(record)) {
         Some(record) => Ok(Some(record)),
         None => bail!("there is no conversation of {directory} to go on with; start one without --continue"),
     }
+}
+
+/// Whether a conversation is a worker's or an explorer's; people go on with others.
+pub(crate) fn is_helper(record: &ConversationRecord) -> bool {
+    record.extra.contains_key(haft_agent::ROLE)
 }
 
 /// The conversation of that name; a beginning of the name will do where only one has it.

@@ -3,9 +3,9 @@
 use std::{collections::HashMap, io::IsTerminal, process::ExitCode, sync::Arc};
 
 use anyhow::bail;
-use haft_agent::{Conversation, Event, Frame, Mode, RunEnd};
+use haft_agent::{Conversation, Event, Frame, Host, Mode, RunEnd};
 use haft_model::{Model, Usage, UserPart};
-use haft_system::Environment;
+use haft_system::{Environment, clock};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 
@@ -15,18 +15,23 @@ use crate::{
     output::{err, out, out_piece},
     session::{self, Opening},
     terminal::{
-        Input, Line, Markdown, answer_cards, call_line, coloured_diff, colours, outcome_line, plain,
-        spent_line,
+        Answering, Input, Line, Markdown, Running, answer_cards, call_line, coloured_diff, colours,
+        outcome_line, plain, spent_line,
     },
 };
 
 const HELP: &str = "\
 /plan            look, change nothing; only you can leave it
+/vibe            the agent may also put workers to work and direct them
 /agent           back to work
 /model NAME      use another model from now on
 /image FILE      send a picture with your next message
 /tools           what the agent can use now
 /cost            tokens and cost so far
+/status          what is alive: workers, processes, open cards
+/undo            put back what the last run changed in files (not what its shell commands or workers did)
+/fork            go on in a copy of this conversation
+/resume ID       go on with another conversation
 /quit            leave (also Ctrl-D, or Ctrl-C twice)
 Ctrl-C stops what the agent is doing. A line that ends in \\ goes on in the next.";
 
@@ -40,9 +45,15 @@ pub(crate) async fn chat(environment: Environment, arguments: cli::Chat) -> anyh
     let opening = Opening::prepare(&environment, &arguments.place, Some(&arguments.which)).await?;
     let model = session::open_model(opening.config(), arguments.record.as_deref())?;
     let (host, conversation) = opening.conversation().await?;
+    let conversation = Arc::new(conversation);
+    let input = Input::start(environment.state_dir().map(|state| state.join("chat_history")))?;
+    let running = Running::default();
     let mut chat = Chat {
-        conversation: Arc::new(conversation),
-        input: Input::start(environment.state_dir().map(|state| state.join("chat_history")))?,
+        person: answer_cards(conversation.clone(), input.clone(), running.clone()),
+        host,
+        conversation,
+        input,
+        running,
         model,
         pictures: Vec::new(),
         colours: colours(&environment),
@@ -51,15 +62,19 @@ pub(crate) async fn chat(environment: Environment, arguments: cli::Chat) -> anyh
     };
     let result = chat.talk().await;
     chat.conversation.close().await?;
-    host.shutdown().await;
+    chat.host.shutdown().await;
     result?;
     err(format_args!("Go on later with: haft chat --resume {}", chat.conversation.id()));
     Ok(ExitCode::SUCCESS)
 }
 
 struct Chat {
+    host: Host,
     conversation: Arc<Conversation>,
+    /// Cards are answered between runs too: workers go on.
+    person: Answering,
     input: Input,
+    running: Running,
     model: Arc<dyn Model>,
     pictures: Vec<UserPart>,
     colours: bool,
@@ -81,7 +96,11 @@ impl Chat {
         }
         let mut leaving = false;
         loop {
-            let prompt = if self.conversation.mode() == Mode::Plan { "\nplan › " } else { "\n› " };
+            let prompt = match self.conversation.mode() {
+                Mode::Agent => "\n› ",
+                Mode::Plan => "\nplan › ",
+                Mode::Vibe => "\nvibe › ",
+            };
             let mut text = match self.input.ask(prompt).await {
                 Line::Text(text) => text,
                 Line::Interrupt if leaving => return Ok(()),
@@ -123,13 +142,33 @@ impl Chat {
             "help" | "?" => out(HELP)?,
             "quit" | "exit" | "q" => return Ok(false),
             "plan" => {
-                self.conversation.set_mode(Mode::Plan).await?;
+                self.set_mode(Mode::Plan).await?;
                 out("Plan mode: the agent can look and change nothing. /agent leaves it.")?;
             }
             "agent" => {
-                self.conversation.set_mode(Mode::Agent).await?;
+                self.set_mode(Mode::Agent).await?;
                 out("Agent mode.")?;
             }
+            "vibe" => {
+                self.set_mode(Mode::Vibe).await?;
+                out("Vibe mode: the agent can put workers to work. /agent leaves it and stops them.")?;
+            }
+            "status" => self.status()?,
+            "undo" => match self.conversation.undo().await {
+                Ok(files) => {
+                    for file in files {
+                        out(format_args!("{} is as it was", plain(&file)))?;
+                    }
+                    out("What shell commands and workers did is not covered.")?;
+                }
+                Err(error) => err(error),
+            },
+            "fork" => {
+                let fork = self.host.fork(self.conversation.id(), None).await?;
+                self.go_on(&fork.0).await?;
+            }
+            "resume" if rest.is_empty() => err("/resume ID: `haft conversations` lists them"),
+            "resume" => self.go_on(rest).await?,
             "model" if rest.is_empty() => {
                 out(format_args!("{}; another one with /model provider/NAME", self.model.name()))?
             }
@@ -171,19 +210,92 @@ impl Chat {
         Ok(true)
     }
 
+    /// Changes the mode and shows what comes of it.
+    async fn set_mode(&self, mode: Mode) -> anyhow::Result<()> {
+        let mut frames = self.conversation.watch();
+        self.conversation.set_mode(mode).await?;
+        while let Ok(frame) = frames.try_recv() {
+            if let Frame::Event(event) = frame
+                && let Event::Notice { text } = &event.1
+            {
+                err(format_args!("· {}", plain(text)));
+            }
+        }
+        Ok(())
+    }
+
+    fn status(&self) -> std::io::Result<()> {
+        out(format_args!(
+            "{} · {} · {} mode",
+            self.conversation.id(),
+            self.model.name(),
+            self.conversation.mode()
+        ))?;
+        for worker in self.conversation.workers() {
+            out(format_args!("worker   {}", plain(&worker.in_words())))?;
+        }
+        // Servers, adapters, kernels, jobs: everything that runs was started by the one supervisor.
+        for process in self.host.running() {
+            let seconds = (clock::now_ms() - process.started_ms).max(0) / 1000;
+            out(format_args!("process  {} {}, for {seconds} s", process.pid, plain(&process.label)))?;
+        }
+        let cards: Vec<String> = self.conversation.with_transcript(|transcript| {
+            transcript
+                .open_cards()
+                .map(|card| format!("card     {} from {}: {}", card.number, card.from, card.question))
+                .collect()
+        });
+        for card in cards {
+            out(plain(&card))?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with another conversation; where that cannot be, this one goes on.
+    async fn go_on(&mut self, id: &str) -> anyhow::Result<()> {
+        let which = cli::Which { resume: Some(id.to_owned()), go_on: false };
+        let mut place = cli::Place { mode: None, ..self.arguments.place.clone() };
+        place.dir = self.conversation.workdir().root().to_owned();
+        let opened = match Opening::prepare(&self.environment, &place, Some(&which)).await {
+            Ok(opening) => opening.conversation().await,
+            Err(error) => Err(error),
+        };
+        let (host, conversation) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                err(format_args!("{error:#}"));
+                return Ok(());
+            }
+        };
+        let conversation = Arc::new(conversation);
+        let earlier = std::mem::replace(&mut self.conversation, conversation.clone());
+        self.person = answer_cards(conversation, self.input.clone(), self.running.clone());
+        earlier.close().await?;
+        std::mem::replace(&mut self.host, host).shutdown().await;
+        out(format_args!(
+            "{} in {}, {} mode. The one before: /resume {}",
+            self.conversation.id(),
+            self.conversation.workdir().root().display(),
+            self.conversation.mode(),
+            earlier.id(),
+        ))?;
+        Ok(())
+    }
+
     async fn turn(&mut self, text: &str) -> anyhow::Result<()> {
         let mut parts = vec![UserPart::Text { text: text.to_owned() }];
         parts.append(&mut self.pictures);
         ensure_title(&self.conversation, text).await?;
         let cancel = interruptible()?;
-        let person = answer_cards(self.conversation.clone(), self.input.clone(), cancel.token.clone());
+        self.running.set(Some(cancel.token.clone()));
         let watcher = tokio::spawn(watch(self.conversation.watch(), self.input.clone(), self.colours));
         let end = self.conversation.run(self.model.as_ref(), parts, cancel.token.clone()).await;
         if end.is_err() {
             watcher.abort();
         }
         let shown = watcher.await;
-        drop((person, cancel));
+        self.running.set(None);
+        drop(cancel);
         match end? {
             RunEnd::Completed => {}
             RunEnd::Interrupted => err("· stopped"),

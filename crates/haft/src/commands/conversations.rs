@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use haft_agent::Host;
 use haft_system::{Environment, clock};
 
-use crate::{cli, output::out};
+use crate::{cli, output::out, session};
 
 /// Lists conversations, the last used first.
 pub(crate) async fn conversations(
@@ -13,7 +13,10 @@ pub(crate) async fn conversations(
     arguments: cli::Conversations,
 ) -> anyhow::Result<ExitCode> {
     let host = Host::open(environment).await?;
-    let all = host.store().conversations(arguments.space.as_deref()).await?;
+    let mut all = host.store().conversations(arguments.space.as_deref()).await?;
+    if !arguments.all {
+        all.retain(|record| !session::is_helper(record));
+    }
     if arguments.json {
         for record in &all {
             out(serde_json::to_string(record)?)?;

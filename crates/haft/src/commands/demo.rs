@@ -3,11 +3,12 @@
 use std::{path::Path, process::ExitCode};
 
 use anyhow::Context;
+use haft_agent::RunEnd;
 use haft_system::Environment;
 
 use crate::{
-    cli::{self, ApproveFlag},
-    output::{err, out},
+    cli::{self, ApproveFlag, DemoKind},
+    output::{code_of, err, out},
 };
 
 /// The sample project, `examples/parcel` in the source tree.
@@ -36,6 +37,16 @@ pub(crate) async fn demo(environment: Environment, arguments: cli::Demo) -> anyh
         "A sample project with a failing test is in {}.\nThe model is a script; the tools, the guardrails and the transcript are real.\n",
         project.display()
     ));
+    if let DemoKind::Workers = arguments.which {
+        let end = super::demo_workers::play(own, &place, &project).await;
+        clear(&place, &project, arguments.keep)?;
+        let end = end?;
+        if let RunEnd::Failed { error } | RunEnd::Stopped { why: error } = &end {
+            err(format_args!("haft: {error}"));
+        }
+        out(MORE)?;
+        return Ok(ExitCode::from(code_of(&end)));
+    }
     if environment.find_program("cargo").is_none() {
         err(
             "cargo is not on PATH: the tests of the sample project cannot run, and the script will say so.\n",
@@ -63,17 +74,22 @@ pub(crate) async fn demo(environment: Environment, arguments: cli::Demo) -> anyh
     };
     err(format_args!("› {}\n", run.task.join(" ")));
     let code = super::run::run(own, run).await;
-    if arguments.keep {
-        err(format_args!("\nThe project was left in {}", project.display()));
-    } else {
-        std::fs::remove_dir_all(&place).with_context(|| format!("{} cannot be removed", place.display()))?;
-    }
+    clear(&place, &project, arguments.keep)?;
     out(MORE)?;
     code
 }
 
+fn clear(place: &Path, project: &Path, keep: bool) -> anyhow::Result<()> {
+    if keep {
+        err(format_args!("\nThe project was left in {}", project.display()));
+        return Ok(());
+    }
+    std::fs::remove_dir_all(place).with_context(|| format!("{} cannot be removed", place.display()))
+}
+
 const MORE: &str = "
 What else there is to see:
+  haft demo workers                             a director with three workers, a question, a permission and a kill
   haft chat                                     the same with a model of yours (`haft doctor` says what it needs)
   haft tool search '{\"pattern\": \"TODO\"}'        one call by hand, no model
   haft tools --explain                          every tool, and who sees it

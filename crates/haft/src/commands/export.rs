@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use haft_agent::{Event, Host, Journal, RunEnd, cards::Answer};
+use haft_agent::{Event, Host, Journal, RunEnd, WorkerEvent, cards::Answer};
 use haft_model::{AssistantPart, UserPart};
 use haft_store::ConversationRecord;
 use haft_system::Environment;
@@ -29,7 +29,13 @@ pub(crate) async fn export(environment: Environment, arguments: cli::Export) -> 
     let host = Host::open(environment.clone()).await?;
     let record = match &arguments.id {
         Some(id) => session::named(&host, id).await?,
-        None => match host.store().conversations(None).await?.into_iter().next() {
+        None => match host
+            .store()
+            .conversations(None)
+            .await?
+            .into_iter()
+            .find(|record| !session::is_helper(record))
+        {
             Some(record) => record,
             None => bail!("there are no conversations yet"),
         },
@@ -134,7 +140,12 @@ impl Markdown {
             Event::RuleAdded { rule } => writeln!(text, "\n*From now on: {rule}*")?,
             Event::Compacted { .. } => writeln!(text, "\n*Summarised for the model from here on.*")?,
             Event::Reminder { text: words } | Event::Notice { text: words } => writeln!(text, "\n*{words}*")?,
-            Event::RunStarted { .. } | Event::RunFinished { end: RunEnd::Completed } => {}
+            Event::Worker { worker, event } => text.push_str(&worker_event(*worker, event)),
+            Event::ChangesUndone { files } => writeln!(text, "\n*Undone: {}*", files.join(", "))?,
+            // What was changed stands in the answer of the call that did it.
+            Event::FilesChanged { .. }
+            | Event::RunStarted { .. }
+            | Event::RunFinished { end: RunEnd::Completed } => {}
             Event::RunFinished { end } => writeln!(text, "\n*The run ended: {}*", ended(end))?,
         }
         Ok(text)
@@ -185,6 +196,22 @@ fn fence(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
+fn worker_event(worker: u64, event: &WorkerEvent) -> String {
+    match event {
+        WorkerEvent::Spawned { label, tier, conversation, .. } => {
+            format!("\n*Worker w{worker} ({label}), {tier}: conversation {conversation}*\n")
+        }
+        WorkerEvent::Ended { end, .. } => {
+            format!("\n*Worker w{worker}: {}*\n", haft_agent::WorkerStatus::from(*end))
+        }
+        // Messages stand in their calls, results where they are given.
+        WorkerEvent::Sent { .. }
+        | WorkerEvent::Started
+        | WorkerEvent::Read { .. }
+        | WorkerEvent::Delivered { .. } => String::new(),
+    }
+}
+
 fn answered(answer: &Answer) -> String {
     match answer {
         Answer::Chosen { selected, text } => [selected.join(", "), text.clone()]
@@ -197,6 +224,7 @@ fn answered(answer: &Answer) -> String {
         Answer::Allowed { always: true } => "allowed from now on".into(),
         Answer::Denied { reason } if reason.is_empty() => "refused".into(),
         Answer::Denied { reason } => format!("refused: {reason}"),
+        Answer::TimedOut => "nobody answered in time".into(),
         Answer::Cancelled => "nobody answered".into(),
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod config;
 pub(crate) mod console;
 pub(crate) mod conversations;
 pub(crate) mod demo;
+mod demo_workers;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod run;

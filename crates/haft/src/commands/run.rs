@@ -4,7 +4,7 @@ use std::{collections::HashMap, io::Read, path::Path, process::ExitCode, sync::A
 
 use anyhow::{Context, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use haft_agent::{Conversation, Event, Frame, RunEnd, Transcript};
+use haft_agent::{Conversation, Event, Frame, RunEnd, Transcript, WorkerEvent, WorkerStatus};
 use haft_model::{AssistantPart, Message, Usage, UserPart};
 use haft_system::Environment;
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ pub(crate) fn picture(path: &Path) -> anyhow::Result<UserPart> {
 }
 
 /// Shows what happens until the run is over. Words of the model go to standard output, everything else to standard error.
-async fn watch(mut frames: broadcast::Receiver<Frame>, json: bool) -> anyhow::Result<()> {
+pub(crate) async fn watch(mut frames: broadcast::Receiver<Frame>, json: bool) -> anyhow::Result<()> {
     let mut calls: HashMap<String, String> = HashMap::new();
     let mut streamed = String::new();
     loop {
@@ -186,6 +186,9 @@ fn show(event: &Event, calls: &mut HashMap<String, String>, streamed: &mut Strin
         Event::CallFinished { id, outcome, ms, .. } => {
             let tool = calls.remove(&id.0).unwrap_or_default();
             err(outcome_line(&tool, outcome, *ms));
+        }
+        Event::Worker { worker, event: WorkerEvent::Ended { end, .. } } => {
+            err(format_args!("· worker w{worker}: {}", WorkerStatus::from(*end)));
         }
         Event::Notice { text } => err(format_args!("· {text}")),
         Event::Compacted { .. } => err("· the conversation was long and has been summarised for the model"),

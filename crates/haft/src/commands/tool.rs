@@ -17,7 +17,7 @@ use crate::{
     cli,
     output::{self, FAILED, out},
     session,
-    terminal::{Input, answer_cards, table},
+    terminal::{Input, Running, answer_cards, table},
 };
 
 /// Makes the call and prints its answer; the exit code says whether it failed.
@@ -37,7 +37,9 @@ pub(crate) async fn tool(environment: Environment, arguments: cli::Tool) -> anyh
     let conversation = Arc::new(conversation);
     // Whoever types a call can also be asked whether it may be made.
     let person = if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        Some(answer_cards(conversation.clone(), Input::start(None)?, cancel.clone()))
+        let running = Running::default();
+        running.set(Some(cancel.clone()));
+        Some(answer_cards(conversation.clone(), Input::start(None)?, running))
     } else {
         None
     };

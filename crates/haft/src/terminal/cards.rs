@@ -1,7 +1,10 @@
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use haft_agent::{
-    Conversation, Event, Frame,
+    Conversation, Event, Frame, WorkerEvent, WorkerStatus,
     cards::{Answer, Attachment, Card, CardKind},
 };
 use tokio::{sync::broadcast::error::RecvError, task::JoinHandle};
@@ -22,12 +25,26 @@ impl Drop for Answering {
     }
 }
 
-/// Attaches the person at the terminal to the conversation's cards. Ctrl-C at a card stops the run.
-pub(crate) fn answer_cards(
-    conversation: Arc<Conversation>,
-    input: Input,
-    cancel: CancellationToken,
-) -> Answering {
+/// The run that Ctrl-C at a card stops, while there is one.
+#[derive(Clone, Default)]
+pub(crate) struct Running(Arc<Mutex<Option<CancellationToken>>>);
+
+impl Running {
+    /// The run that `cancel` stops, or none.
+    pub(crate) fn set(&self, cancel: Option<CancellationToken>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = cancel;
+    }
+
+    fn stop(&self) {
+        if let Some(cancel) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            cancel.cancel();
+        }
+    }
+}
+
+/// Attaches the person at the terminal to the conversation's cards, and tells them when a worker's turn ends. Ctrl-C at a card skips it and stops
+/// the run.
+pub(crate) fn answer_cards(conversation: Arc<Conversation>, input: Input, running: Running) -> Answering {
     let person = conversation.cards().attach();
     let mut frames = conversation.watch();
     let task = tokio::spawn(async move {
@@ -36,6 +53,14 @@ pub(crate) fn answer_cards(
             let cards: Vec<Card> = match frames.recv().await {
                 Ok(Frame::Event(event)) => match &event.1 {
                     Event::CardOpened { card } => vec![card.clone()],
+                    Event::Worker { worker, event: WorkerEvent::Ended { end, .. } } => {
+                        let label = conversation.with_transcript(|transcript| {
+                            transcript.workers().get(*worker).map(|worker| worker.label.clone())
+                        });
+                        let status = WorkerStatus::from(*end);
+                        err(format_args!("· w{worker} ({}): {status}", plain(&label.unwrap_or_default())));
+                        continue;
+                    }
                     _ => continue,
                 },
                 Ok(_) => continue,
@@ -49,11 +74,16 @@ pub(crate) fn answer_cards(
                     continue;
                 }
                 shown = card.number;
-                let Some(answer) = ask(&input, &card).await else {
-                    cancel.cancel();
-                    break;
-                };
-                if let Err(error) = conversation.cards().answer(card.number, answer) {
+                let answer = ask(&input, &card).await;
+                if answer.is_none() {
+                    running.stop();
+                }
+                // A card of a worker outlives the run; it must not wait for somebody who has turned away.
+                let skipped = answer.is_none();
+                let answer = answer.unwrap_or(Answer::Skipped);
+                if let Err(error) = conversation.cards().answer(card.number, answer)
+                    && !skipped
+                {
                     err(format_args!("· {error}"));
                 }
             }
@@ -62,9 +92,23 @@ pub(crate) fn answer_cards(
     Answering { _person: person, task }
 }
 
+/// A screen that is not free after this is being typed on.
+const BUSY: Duration = Duration::from_millis(400);
+
 /// Asks until the answer fits the card; nothing when the person stops the run instead.
 async fn ask(input: &Input, card: &Card) -> Option<Answer> {
-    let screen = input.screen().await;
+    let screen = match tokio::time::timeout(BUSY, input.screen()).await {
+        Ok(screen) => screen,
+        Err(_) => {
+            // The chat's own prompt is waiting for a line.
+            err(format_args!(
+                "\n· card {} from {} waits: press Enter to see it",
+                card.number,
+                plain(&card.from)
+            ));
+            input.screen().await
+        }
+    };
     err(format_args!("\n┌ Card {} from {}: {}", card.number, plain(&card.from), plain(&card.question)));
     for line in card.context.lines() {
         err(format_args!("│ {}", plain(line)));

@@ -5,7 +5,7 @@ mod input;
 mod lines;
 mod markdown;
 
-pub(crate) use cards::answer_cards;
+pub(crate) use cards::{Answering, Running, answer_cards};
 pub(crate) use input::{Input, Line};
 pub(crate) use lines::{call_line, coloured_diff, outcome_line, plain, spent_line, table};
 pub(crate) use markdown::Markdown;
