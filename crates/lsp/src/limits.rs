@@ -114,7 +114,7 @@ pub(crate) const CHECKED_ROOTS: usize = 20;
 /// Translation units of a compilation database that are checked; a build checks them all and does it better.
 pub(crate) const CHECKED_UNITS: usize = 60;
 /// How long a server may take to answer a pull. Longer than a navigation: it may load the project first, and nobody waits for it inline.
-pub(crate) const PULL: Duration = Duration::from_secs(60);
+pub(crate) const PULL: Duration = Duration::from_mins(1);
 /// Registrations of a server come within this time after its start.
 pub(crate) const REGISTRATION_GRACE: Duration = Duration::from_secs(2);
 /// Code actions whose edits are worked out and staged; each is a request of its own and takes room in the staging area.
@@ -138,14 +138,16 @@ pub(crate) const OTHER_FILES: usize = 12;
 /// Writes whose late results are kept until somebody takes them.
 pub(crate) const LATE_JOBS: usize = 64;
 /// How long an answer about one file waits for a server that has started within this time.
-pub(crate) const FILE_COLD: Duration = Duration::from_secs(60);
+pub(crate) const FILE_COLD: Duration = Duration::from_mins(1);
 /// How long an answer about one file waits for a server that has run for a while.
 pub(crate) const FILE_WARM: Duration = Duration::from_secs(20);
 /// How long a server may take to work out a rename: it looks through the whole project.
-pub(crate) const RENAME: Duration = Duration::from_secs(60);
+pub(crate) const RENAME: Duration = Duration::from_mins(1);
 /// How long a question about one file waits for a server to finish loading its project; then it is asked all the same, and the answer says so.
 pub(crate) const READY_FILE: Duration = Duration::from_secs(30);
 /// A server that always reports its loading has begun to within this time after its first document is open, on a busy machine too.
 pub(crate) const FIRST_WORK: Duration = Duration::from_secs(10);
 /// How long a question waits for the server to work in what changed in other files.
 pub(crate) const SETTLE_OTHERS: Duration = Duration::from_secs(5);
+/// How long one command of an installation may take; some packages are large and some networks slow.
+pub(crate) const INSTALL: Duration = Duration::from_mins(10);

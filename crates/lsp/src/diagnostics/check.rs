@@ -8,10 +8,11 @@ use tokio::time::Instant;
 use super::{
     Diagnostic, pull,
     rules::{self, Rules},
-    settle::{Delivery, Event, Settle, Verdict},
+    settle::{Checks, Delivery, Event, Settle, Verdict},
 };
 use crate::{
     client::RequestError,
+    limits::CHECK_COLD,
     servers::Readiness,
     supervisor::{Document, Published, Server, ServerState},
 };
@@ -102,13 +103,7 @@ impl<'a> Wait<'a> {
         let rules = rules::of(server.spec());
         let standing = server.published(&given.document.path);
         let delivery = delivery(server, rules);
-        // A checker runs after a save, and once when a server has loaded.
-        let checks = given.saved
-            || rules.external.is_some_and(|external| {
-                let work = server.work();
-                let mut ours = work.iter().filter(|(token, _)| token.starts_with(external.token)).peekable();
-                ours.peek().is_none() || ours.any(|(_, work)| work.is_active())
-            });
+        let checks = expected_checks(server, rules, given.saved);
         let list = |published: &Published| Diagnostic::list_from_lsp(shown, &published.diagnostics);
         let mut settle = Settle::new(
             rules,
@@ -336,6 +331,17 @@ impl<'a> Wait<'a> {
             }
         }
     }
+}
+
+/// A checker runs after a save, and once when a server has loaded.
+fn expected_checks(server: &Server, rules: Rules, saved: bool) -> Checks {
+    let Some(external) = rules.external else { return Checks::No };
+    let work = server.work();
+    let mut ours = work.iter().filter(|(token, _)| token.starts_with(external.token)).peekable();
+    if ours.peek().is_some() {
+        return if saved || ours.any(|(_, work)| work.is_active()) { Checks::Surely } else { Checks::No };
+    }
+    if server.age() < CHECK_COLD { Checks::Surely } else { Checks::Perhaps }
 }
 
 fn speaks_of_versions(server: &Server) -> bool {

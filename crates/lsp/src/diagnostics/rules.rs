@@ -28,6 +28,8 @@ pub struct External {
     pub name: &'static str,
     /// If it has not begun this long after the save, it does not run.
     pub begin_within: Duration,
+    /// The same for a server that has been seen to run it, or that has only just started. A busy machine is slow to begin.
+    pub begin_surely_within: Duration,
     /// How long it is waited for in all.
     pub cap: Duration,
 }
@@ -62,7 +64,8 @@ pub const RUST_ANALYZER: Rules = Rules {
         token: "rust-analyzer/flycheck",
         name: "cargo check",
         begin_within: Duration::from_millis(500),
-        cap: Duration::from_secs(60),
+        begin_surely_within: Duration::from_secs(10),
+        cap: Duration::from_mins(1),
     }),
     whole_workspace: true,
     ..PLAIN
@@ -71,9 +74,19 @@ pub const RUST_ANALYZER: Rules = Rules {
 /// The rules of a server of the table.
 pub fn of(spec: &ServerSpec) -> Rules {
     match (spec.settle, spec.id.as_str()) {
+        (SettleBy::Flycheck, _) if checks_are_off(spec) => Rules { external: None, ..RUST_ANALYZER },
         (SettleBy::Flycheck, _) => RUST_ANALYZER,
         (SettleBy::Generic, "gopls") => GOPLS,
         (SettleBy::Generic, "typescript-language-server" | "vtsls") => TSSERVER,
         (SettleBy::Generic, _) => PLAIN,
     }
+}
+
+/// Whether config has switched rust-analyzer's check off.
+fn checks_are_off(spec: &ServerSpec) -> bool {
+    let places = [
+        spec.initialization_options.get("checkOnSave"),
+        spec.settings.pointer("/rust-analyzer/checkOnSave"),
+    ];
+    places.into_iter().flatten().any(|set| *set == serde_json::Value::Bool(false))
 }

@@ -1,6 +1,8 @@
 //! When a server has said all it has to say about one version of one file (field notes: push and pull at once, publications without versions, checkers
 //! that run after a save). A state machine without clock or channel: events and times go in, a verdict comes out.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::{Diagnostic, merge, rules::Rules};
@@ -73,6 +75,17 @@ struct Push {
     at: Instant,
 }
 
+/// Whether a checker is expected to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checks {
+    /// Nothing was saved, and none is running.
+    No,
+    /// After a save, but this server has not been seen to run one.
+    Perhaps,
+    /// After a save, or a start, of a server that runs one.
+    Surely,
+}
+
 /// The state of one wait.
 pub(crate) struct Settle {
     rules: Rules,
@@ -84,25 +97,28 @@ pub(crate) struct Settle {
     pushed: Option<Push>,
     pulled: Option<Vec<Diagnostic>>,
     checker: Checker,
+    /// How long the checker may take to begin.
+    begin: Option<Duration>,
     nudged: bool,
 }
 
 impl Settle {
-    /// A wait for `version`, which was sent at `sent`. `checks` says whether a checker is expected to run (a save was announced, or the server has only just started) or
-    /// runs already. `standing` is what the server had published about the file before; it counts only where a checker's findings are not published
+    /// A wait for `version`, which was sent at `sent`. `checks` says whether a checker is expected to run or runs already. `standing` is what the server had published about the file before; it counts only where a checker's findings are not published
     /// again when they stay the same.
     pub(crate) fn new(
         rules: Rules,
         delivery: Delivery,
         version: i64,
         sent: Instant,
-        checks: bool,
+        checks: Checks,
         standing: Option<Vec<Diagnostic>>,
     ) -> Self {
-        let checker = match rules.external {
-            Some(external) if checks => Checker::Awaited(sent + external.begin_within),
-            _ => Checker::None,
-        };
+        let begin = rules.external.and_then(|external| match checks {
+            Checks::No => None,
+            Checks::Perhaps => Some(external.begin_within),
+            Checks::Surely => Some(external.begin_surely_within),
+        });
+        let checker = begin.map_or(Checker::None, |begin| Checker::Awaited(sent + begin));
         let pushed = match (rules.external, standing) {
             (Some(_), Some(diagnostics)) => Some(Push { diagnostics, fit: Fit::Later, at: sent }),
             _ => None,
@@ -117,6 +133,7 @@ impl Settle {
             pushed,
             pulled: None,
             checker,
+            begin,
             nudged: false,
         }
     }
@@ -152,8 +169,8 @@ impl Settle {
                     // What was found while the project was loading is worth nothing, and the first check begins now.
                     self.pulled = None;
                     self.sent = now;
-                    if let (Some(external), Checker::Awaited(_)) = (self.rules.external, self.checker) {
-                        self.checker = Checker::Awaited(now + external.begin_within);
+                    if let (Some(begin), Checker::Awaited(_)) = (self.begin, self.checker) {
+                        self.checker = Checker::Awaited(now + begin);
                     }
                 }
                 self.ready = ready;
@@ -193,7 +210,8 @@ impl Settle {
                 Some(pulled) => {
                     let pushed = self.pushed.as_ref().filter(|push| push.fit != Fit::Doubtful);
                     let pushed = pushed.map(|push| push.diagnostics.clone()).unwrap_or_default();
-                    Verdict::Settled(merge(&[pulled.clone(), pushed]))
+                    let pulled = without_doubles(pulled, &pushed);
+                    Verdict::Settled(merge(&[pulled, pushed]))
                 }
             },
             Delivery::Push => match &self.pushed {
@@ -215,7 +233,7 @@ impl Settle {
                     if now < until {
                         Verdict::Wait(Some(until))
                     } else {
-                        Verdict::Settled(merge(&[push.diagnostics.clone()]))
+                        Verdict::Settled(merge(std::slice::from_ref(&push.diagnostics)))
                     }
                 }
             },
@@ -223,10 +241,17 @@ impl Settle {
     }
 }
 
+/// What a server finds by itself without what its checker found too: the same code on the same line, in the checker's words.
+fn without_doubles(native: &[Diagnostic], checker: &[Diagnostic]) -> Vec<Diagnostic> {
+    let is_double = |one: &Diagnostic| {
+        one.code.is_some()
+            && checker.iter().any(|other| (&other.code, other.severity, other.line) == (&one.code, one.severity, one.line))
+    };
+    native.iter().filter(|one| !is_double(one)).cloned().collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use pretty_assertions::assert_eq;
 
     use super::{
@@ -260,7 +285,7 @@ mod tests {
     #[test]
     fn an_old_version_is_ignored_and_the_new_one_settles() {
         let start = Instant::now();
-        let mut settle = Settle::new(PLAIN, Delivery::Push, 7, start, true, None);
+        let mut settle = Settle::new(PLAIN, Delivery::Push, 7, start, Checks::Perhaps, None);
         settle.on(published(Some(6), &["old"]), start + ms(1));
         assert_eq!(settle.verdict(start + ms(900)), Verdict::Wait(None));
         settle.on(published(Some(7), &["first"]), start + ms(901));
@@ -272,7 +297,7 @@ mod tests {
     #[test]
     fn without_versions_only_what_came_after_the_barrier_counts() {
         let start = Instant::now();
-        let mut settle = Settle::new(PLAIN, Delivery::Push, 2, start, true, None);
+        let mut settle = Settle::new(PLAIN, Delivery::Push, 2, start, Checks::Perhaps, None);
         // Written before the server had read the change: about the old text.
         settle.on(published(None, &[]), start + ms(1));
         assert_eq!(settle.verdict(start + ms(500)), Verdict::Wait(None));
@@ -290,7 +315,7 @@ mod tests {
     fn rust_analyzer_settles_at_the_end_of_the_check_and_not_at_a_version() {
         let start = Instant::now();
         let old = vec![problem("old")];
-        let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, true, Some(old));
+        let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, Checks::Perhaps, Some(old));
         settle.on(Event::Pulled(vec![problem("native")]), start + ms(5));
         // The old findings under the new version, as it does.
         settle.on(published(Some(3), &["old"]), start + ms(6));
@@ -310,7 +335,7 @@ mod tests {
     fn a_check_that_does_not_begin_leaves_its_last_findings_standing() {
         let start = Instant::now();
         let mut settle =
-            Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, true, Some(vec![problem("old")]));
+            Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, Checks::Perhaps, Some(vec![problem("old")]));
         settle.on(Event::Pulled(vec![]), start + ms(5));
         assert_eq!(settle.verdict(start + ms(500)), Verdict::Settled(vec![problem("old")]));
     }
@@ -318,7 +343,7 @@ mod tests {
     #[test]
     fn the_first_check_of_a_server_is_awaited_from_the_moment_it_has_loaded() {
         let start = Instant::now();
-        let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 1, start, true, None);
+        let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 1, start, Checks::Perhaps, None);
         settle.on(Event::Ready(false), start);
         settle.on(Event::Pulled(vec![]), start + ms(5));
         assert_eq!(settle.verdict(start + ms(7000)), Verdict::Wait(None));
@@ -334,7 +359,7 @@ mod tests {
     #[test]
     fn a_check_that_does_not_end_is_given_up_and_called_so() {
         let start = Instant::now();
-        let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, true, None);
+        let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, Checks::Perhaps, None);
         settle.on(Event::Pulled(vec![]), start + ms(5));
         settle.on(Event::ExternalBegan, start + ms(100));
         let verdict = settle.verdict(start + ms(60_000));
@@ -344,7 +369,7 @@ mod tests {
     #[test]
     fn nothing_settles_while_the_project_is_loading() {
         let start = Instant::now();
-        let mut settle = Settle::new(PLAIN, Delivery::Pull, 1, start, false, None);
+        let mut settle = Settle::new(PLAIN, Delivery::Pull, 1, start, Checks::No, None);
         settle.on(Event::Ready(false), start);
         settle.on(Event::Pulled(vec![]), start + ms(1));
         assert_eq!(settle.verdict(start + ms(2)), Verdict::Wait(None));

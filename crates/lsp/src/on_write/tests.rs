@@ -82,7 +82,7 @@ impl Place {
     }
 
     async fn settled(&self) -> Option<Note> {
-        assert!(self.watch.settled(Duration::from_secs(600)).await);
+        assert!(self.watch.settled(Duration::from_mins(10)).await);
         self.watch.late()
     }
 }

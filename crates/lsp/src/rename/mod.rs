@@ -16,13 +16,13 @@ use serde_json::{Map, Value, json};
 use crate::{
     Checkout, Document, Server,
     limits::{READY, RENAME},
-    position::Range,
+    position::{Position, Range},
     ready::{self, Wait},
     tool::{
         ask::{failed, offered, sync},
         target::{self, Target},
     },
-    workspace_edit::{EditPlan, Open, Planner, WorkspaceEdit},
+    workspace_edit::{EditPlan, Open, Planner, Step, WorkspaceEdit},
 };
 
 /// Renames a symbol wherever it is used.
@@ -139,16 +139,13 @@ impl LspRename {
         let mut notes: Vec<String> = target.note.iter().cloned().collect();
         let position = document.lines.position(target.span.start, server.encoding());
         let old_name = prepare(&server, &document, &target, position, &resolved.shown).await?;
-        let params = json!({
-            "textDocument": { "uri": &*document.uri },
-            "position": position,
-            "newName": arguments.new_name,
-        });
-        let answer = server
-            .ask("textDocument/rename", params, RENAME)
-            .await
-            .map_err(|error| refusal(&server, &target, &error))?;
-        let edit = WorkspaceEdit::parse(&answer)?;
+        let mut edit = ask(&server, &document, position, &arguments.new_name, &target).await?;
+        if introduces_alias(&edit, &arguments.new_name) {
+            match self.from_definition(&server, &document, position, &old_name, &arguments.new_name, &target).await {
+                Some(whole) => edit = whole,
+                None => notes.push("Only the name in this file was changed, with an alias in the import; the definition keeps its name.".into()),
+            }
+        }
         if edit.is_empty() {
             return Err(nothing(&server, &target));
         }
@@ -183,6 +180,63 @@ impl LspRename {
     }
 }
 
+impl LspRename {
+    /// The rename asked for at the definition of what is imported under its own name.
+    async fn from_definition(
+        &self,
+        server: &Server,
+        document: &Document,
+        position: Position,
+        old_name: &str,
+        new_name: &str,
+        target: &Target,
+    ) -> Option<WorkspaceEdit> {
+        let params = json!({ "textDocument": { "uri": &*document.uri }, "position": position });
+        let answer = server.ask("textDocument/definition", params, RENAME).await.ok()?;
+        let (uri, place) = first_place(&answer)?;
+        let path = server.path_of(uri)?;
+        self.checkout.workdir().resolve(&path, Access::Write).ok()?;
+        let defining = sync(server, &path).ok()?;
+        let at = defining.lines.offset(place, server.encoding());
+        if !defining.lines.text()[at..].starts_with(old_name) {
+            return None;
+        }
+        let edit = ask(server, &defining, place, new_name, target).await.ok()?;
+        (!edit.is_empty() && !introduces_alias(&edit, new_name)).then_some(edit)
+    }
+}
+
+async fn ask(
+    server: &Server,
+    document: &Document,
+    position: Position,
+    new_name: &str,
+    target: &Target,
+) -> Result<WorkspaceEdit, ToolError> {
+    let params = json!({ "textDocument": { "uri": &*document.uri }, "position": position, "newName": new_name });
+    let answer =
+        server.ask("textDocument/rename", params, RENAME).await.map_err(|error| refusal(server, target, &error))?;
+    Ok(WorkspaceEdit::parse(&answer)?)
+}
+
+/// Whether an edit gives an import another local name instead of renaming what is imported. rust-analyzer does that for a name in a `use`, tsserver where it
+/// is not told otherwise.
+fn introduces_alias(edit: &WorkspaceEdit, new_name: &str) -> bool {
+    let alias = format!(" as {new_name}");
+    edit.steps.iter().any(|step| match step {
+        Step::Edit { edits, .. } => edits.iter().any(|edit| edit.text.ends_with(&alias)),
+        _ => false,
+    })
+}
+
+/// The first place of an answer to `textDocument/definition`, in any of its shapes.
+fn first_place(answer: &Value) -> Option<(&str, Position)> {
+    let one = answer.as_array().map_or(Some(answer), |list| list.first())?;
+    let uri = one.get("targetUri").or_else(|| one.get("uri"))?.as_str()?;
+    let range = one.get("targetSelectionRange").or_else(|| one.get("range"))?;
+    Some((uri, Range::deserialize(range).ok()?.start))
+}
+
 /// The name without what a language puts before it, for what a server replaces is sometimes the one and sometimes the other.
 fn bare(name: &str) -> &str {
     let bare = name.trim_start_matches(['#', '$', '@', '\'', '~', ':', '`', '"']);
@@ -208,7 +262,7 @@ async fn prepare(
     server: &Server,
     document: &Document,
     target: &Target,
-    position: crate::position::Position,
+    position: Position,
     shown: &str,
 ) -> Result<String, ToolError> {
     if !server.can("textDocument/prepareRename") {

@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(WorkspaceEdit::parse(&value), Ok(WorkspaceEdit { steps: expected }));
         assert_eq!(WorkspaceEdit::parse(&Value::Null), Ok(WorkspaceEdit::default()));
         let why = |value: Value| {
-            WorkspaceEdit::parse(&value).map(|_| String::new()).unwrap_or_else(|error| error.to_string())
+            WorkspaceEdit::parse(&value).unwrap_err().to_string()
         };
         insta::assert_snapshot!([
             why(json!({"changes": {"jdt://contents/a.class": [{"range": range(0, 0, 1), "newText": "x"}]}})),

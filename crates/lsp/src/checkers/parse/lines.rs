@@ -85,11 +85,8 @@ pub(super) fn go(text: &str, plain: Severity) -> Vec<Finding> {
             None => (line, plain),
         };
         let Some((path, row, column, words)) = at_place(line) else { continue };
-        if !path.ends_with(".go")
-            && !path.ends_with("go.mod")
-            && !path.ends_with(".s")
-            && !path.ends_with(".c")
-        {
+        let extension = std::path::Path::new(path).extension().and_then(std::ffi::OsStr::to_str);
+        if !matches!(extension, Some("go" | "mod" | "work" | "s" | "c" | "h")) {
             continue;
         }
         let finding = Finding {

@@ -1,0 +1,236 @@
+//! Diagnostics on write against the real servers (SPEC W1–W5): what a write broke is said, what was broken before is not.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+#[path = "real/support.rs"]
+#[allow(dead_code, reason = "shared with the other tests of real servers")]
+mod support;
+
+use std::{sync::Arc, time::Duration};
+
+use haft_lsp::{
+    Checkout, WriteDiagnostics,
+    servers::{ServerOverride, Table},
+};
+use haft_system::{Change, ChangeSet, Note, Workdir};
+use haft_tool::Access;
+use pretty_assertions::assert_eq;
+use serde_json::Value;
+
+use support::{Project, link_package, path_with};
+
+/// A project whose writes are watched.
+struct Watched {
+    project: Project,
+    watch: WriteDiagnostics,
+}
+
+/// `file:line` of every problem in a note, with whether it was verified.
+#[derive(Debug, PartialEq, Eq)]
+struct Said {
+    new: Vec<String>,
+    verified: bool,
+}
+
+impl Watched {
+    fn new(project: Project) -> Self {
+        // Generous, so that a slow machine does not turn an answer into a late one; what comes late is tested with a server that can be told to.
+        let watch = WriteDiagnostics::with_inline(project.checkout.clone(), Duration::from_secs(90));
+        project.changes.observe(Arc::new(watch.clone()));
+        Watched { project, watch }
+    }
+
+    async fn write(&self, files: &[(&str, &str)]) -> Note {
+        let mut changes = Vec::new();
+        for (file, text) in files {
+            let path = self.project.changes.workdir().resolve(file, Access::Write).unwrap();
+            let at = self.project.changes.capture(&path).await.unwrap();
+            changes.push(Change::Write { at, after: text.as_bytes().to_vec() });
+        }
+        let committed = self.project.changes.commit(ChangeSet { changes }, "test").await.unwrap();
+        committed.notes.into_iter().next().unwrap()
+    }
+
+    async fn said(&self, files: &[(&str, &str)]) -> Said {
+        let note = self.write(files).await;
+        if std::env::var_os("FZ").is_some() {
+            for server in self.project.checkout.running() {
+                eprintln!("{:?} {:?}\n  pub {:?}\n work {:?}", server.id(), note, server.published_since(0), server.work());
+            }
+        }
+        let list = note.structured["new_diagnostics"].as_array().unwrap();
+        let place = |one: &Value| format!("{}:{}", one["file"].as_str().unwrap(), one["line"]);
+        let said = Said { new: list.iter().map(place).collect(), verified: note.structured["verified"] == true };
+        assert!(said.verified, "{note:?}");
+        said
+    }
+}
+
+fn new(places: &[&str]) -> Said {
+    Said { new: places.iter().map(|place| (*place).to_owned()).collect(), verified: true }
+}
+
+/// A language in which the same story is told.
+struct Story {
+    files: &'static [(&'static str, &'static str)],
+    /// The file that is written.
+    file: &'static str,
+    /// A line without fault, one with a fault, and another with the very same fault.
+    fine: &'static str,
+    fault: &'static str,
+    /// What stands before and after these lines.
+    frame: (&'static str, &'static str),
+}
+
+impl Story {
+    fn text(&self, lines: &[&str]) -> String {
+        format!("{}{}{}", self.frame.0, lines.iter().map(|line| format!("{line}\n")).collect::<String>(), self.frame.1)
+    }
+
+    /// 1-based line of the first of the lines.
+    fn first(&self) -> usize {
+        self.frame.0.lines().count() + 1
+    }
+
+    fn at(&self, index: usize) -> String {
+        format!("{}:{}", self.file, self.first() + index)
+    }
+
+    async fn tell(&self, watched: &Watched) {
+        let (fine, fault) = (self.fine, self.fault);
+        // The file had a fault before anybody wrote: that is not news (W3).
+        let said = watched.said(&[(self.file, &self.text(&[fine, fine, fault]))]).await;
+        assert_eq!(said, new(&[]), "an old fault");
+        // It slides: no news (W2).
+        let said = watched.said(&[(self.file, &self.text(&[fine, fine, fine, fault]))]).await;
+        assert_eq!(said, new(&[]), "an old fault further down");
+        // A second one of the same kind is news.
+        let said = watched.said(&[(self.file, &self.text(&[fault, fine, fine, fault]))]).await;
+        assert_eq!(said, new(&[&self.at(0)]), "a second one");
+        let said = watched.said(&[(self.file, &self.text(&[fine, fine]))]).await;
+        assert_eq!(said, new(&[]), "all mended");
+        // One that was mended and comes back is news again.
+        let said = watched.said(&[(self.file, &self.text(&[fine, fault]))]).await;
+        assert_eq!(said, new(&[&self.at(1)]), "one comes back");
+        // Others change the file: what they broke is no news of the next write.
+        watched.project.write(self.file, self.text(&[fault, fault, fine]));
+        let said = watched.said(&[(self.file, &self.text(&[fault, fault, fine, fine]))]).await;
+        assert_eq!(said, new(&[]), "broken by others");
+        let said = watched.said(&[(self.file, &self.text(&[fine, fault, fault, fault]))]).await;
+        assert_eq!(said.new.len(), 1, "one more than before: {said:?}");
+    }
+}
+
+const PYTHON: Story = Story {
+    files: &[("pyproject.toml", "[project]\nname = \"p\"\nversion = \"1\"\n"), ("a.py", "emoji = \"🦀🦀日本\"\nx: int = \"a\"\n")],
+    file: "a.py",
+    fine: "emoji = \"🦀🦀日本\"",
+    fault: "x: int = \"a\"",
+    frame: ("", ""),
+};
+
+const TYPESCRIPT: Story = Story {
+    files: &[
+        ("package.json", "{\"name\": \"p\"}"),
+        ("tsconfig.json", "{\"compilerOptions\": {\"strict\": true, \"noEmit\": true, \"types\": [], \"ignoreDeprecations\": \"6.0\"}}"),
+        ("a.ts", "export {};\n{ const e = \"🦀日本\"; void e; }\n{ const x: number = \"a\"; void x; }\n"),
+    ],
+    file: "a.ts",
+    fine: "{ const e = \"🦀日本\"; void e; }",
+    fault: "{ const x: number = \"a\"; void x; }",
+    frame: ("export {};\n", ""),
+};
+
+const C: Story = Story {
+    files: &[("compile_flags.txt", "-Wall\n"), ("a.c", "void f(void) {\n  const char *e = \"🦀日本\"; (void)e;\n  missing_one = 1;\n}\n")],
+    file: "a.c",
+    fine: "  (void)\"🦀日本\";",
+    fault: "  missing_one = 1;",
+    frame: ("void f(void) {\n", "}\n"),
+};
+
+const GO: Story = Story {
+    files: &[("go.mod", "module p\n\ngo 1.21\n"), ("a.go", "package p\n\nfunc F() {\n\t_ = \"🦀日本\"\n\tvar _ int = \"a\"\n}\n")],
+    file: "a.go",
+    fine: "\t_ = \"🦀日本\"",
+    fault: "\tvar _ int = \"a\"",
+    frame: ("package p\n\nfunc F() {\n", "}\n"),
+};
+
+const RUST: Story = Story {
+    files: &[
+        ("Cargo.toml", "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n"),
+        ("src/lib.rs", "pub fn f() {\n    let _ = \"🦀日本\";\n    let _: u32 = \"a\";\n}\n"),
+    ],
+    file: "src/lib.rs",
+    fine: "    let _ = \"🦀日本\";",
+    fault: "    let _: u32 = \"a\";",
+    frame: ("pub fn f() {\n", "}\n"),
+};
+
+/// The project with some of the known servers switched off.
+fn without(mut project: Project, servers: &[&str]) -> Project {
+    let off = ServerOverride { disabled: Some(true), ..ServerOverride::default() };
+    let overrides = servers.iter().map(|id| ((*id).to_owned(), off.clone())).collect();
+    let table = Table::shipped().unwrap().with(&overrides).unwrap();
+    let workdir = Workdir::new(&project.root).unwrap();
+    project.checkout = Checkout::new(project.checkout.servers().clone(), workdir, table);
+    project
+}
+
+async fn tell(story: &Story, programs: &[&str], package: Option<(&str, &str)>, disable: &[&str]) {
+    let Some(path) = path_with(programs) else { return };
+    let project = Project::new("p", path, story.files);
+    if let Some((item, package)) = package
+        && !link_package(&project, item, package)
+    {
+        return;
+    }
+    let project = without(project, disable);
+    let watched = Watched::new(project);
+    story.tell(&watched).await;
+    let servers: Vec<String> = watched.project.checkout.running().iter().map(|server| server.id().to_owned()).collect();
+    assert!(!servers.iter().any(|id| disable.contains(&id.as_str())), "{servers:?}");
+    watched.project.checkout.servers().shut_down().await;
+    assert!(watched.watch.settled(Duration::from_secs(60)).await);
+}
+
+#[tokio::test]
+async fn pyright() {
+    tell(&PYTHON, &["pyright-langserver"], None, &["basedpyright", "ty", "pyrefly", "ruff"]).await;
+}
+
+#[tokio::test]
+async fn ty() {
+    tell(&PYTHON, &["ty"], None, &["pyright", "basedpyright", "pyrefly", "ruff"]).await;
+}
+
+#[tokio::test]
+async fn ty_with_ruff_beside_it() {
+    tell(&PYTHON, &["ty", "ruff"], None, &["pyright", "basedpyright", "pyrefly"]).await;
+}
+
+#[tokio::test]
+async fn typescript_language_server() {
+    tell(&TYPESCRIPT, &["typescript-language-server"], Some(("typescript-language-server", "typescript")), &["tsgo", "vtsls", "eslint"]).await;
+}
+
+#[tokio::test]
+async fn typescript_7() {
+    tell(&TYPESCRIPT, &[], Some(("typescript-7", "typescript")), &["typescript-language-server", "vtsls", "eslint"]).await;
+}
+
+#[tokio::test]
+async fn clangd() {
+    tell(&C, &["clangd"], None, &[]).await;
+}
+
+#[tokio::test]
+async fn gopls() {
+    tell(&GO, &["gopls", "go"], None, &[]).await;
+}
+
+#[tokio::test]
+async fn rust_analyzer() {
+    tell(&RUST, &["rust-analyzer", "cargo"], None, &[]).await;
+}
