@@ -48,6 +48,9 @@ pub(crate) const SETTLE: Duration = Duration::from_millis(400);
 /// How long an adapter has to report by itself that its program is gone, before the watchdog does.
 pub(crate) const WATCHDOG: Duration = Duration::from_millis(500);
 
+/// How many times as long it has while it goes on talking: the output of a flood can lag behind the program's end by seconds.
+pub(crate) const WATCHDOG_ROUNDS: u32 = 30;
+
 /// How long an adapter has for a clean farewell before it is killed.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 

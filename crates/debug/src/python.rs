@@ -9,32 +9,7 @@ use serde_json::{Map, Value, json};
 /// to acknowledge at once (TCP_QUICKACK, which it forgets after a while and so has to be told again). debugpy writes small messages
 /// with Nagle's algorithm on; with the kernel's delayed acknowledgement every step of a program waits 40 ms for nothing
 /// (microsoft/debugpy#2054). The program itself runs untouched.
-const BOOTSTRAP: &str = r#"
-import sys
-sys.path[:] = [place for place in sys.path if place]
-import runpy, socket
-quick = getattr(socket, "TCP_QUICKACK", None)
-if quick is not None:
-    class Quick(socket.socket):
-        def _acknowledge(self):
-            try:
-                self.setsockopt(socket.IPPROTO_TCP, quick, 1)
-            except OSError:
-                pass
-        def recv(self, *rest):
-            self._acknowledge()
-            data = super().recv(*rest)
-            self._acknowledge()
-            return data
-        def recv_into(self, *rest):
-            self._acknowledge()
-            count = super().recv_into(*rest)
-            self._acknowledge()
-            return count
-    socket.socket = Quick
-sys.argv[:] = ["debugpy.adapter"]
-runpy.run_module("debugpy.adapter", run_name="__main__", alter_sys=True)
-"#;
+const BOOTSTRAP: &str = include_str!("bootstrap.py");
 
 /// The adapter's process.
 pub(crate) fn adapter(python: &Path, directory: &Path) -> ProcessSpec {

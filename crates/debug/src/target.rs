@@ -164,6 +164,7 @@ impl Job<'_> {
 
     async fn native(self, adapter: &'static Adapter, program: &Program) -> Result<Prepared, ToolError> {
         let is_cargo = self.project.join("Cargo.toml").is_file();
+        let mut variables = self.wish.variables.clone();
         let (executable, title, mut directory) = match program {
             Program::File(path) if adapters::is_native(&path.real) => {
                 (path.real.clone(), path.shown.clone(), self.directory().to_owned())
@@ -209,6 +210,10 @@ impl Job<'_> {
                     .await?;
                 // `cargo test` runs tests in their package's directory, `cargo run` where it stands.
                 let is_test = self.wish.test || built.label.starts_with("test:");
+                if is_test {
+                    // The harness would keep back what a test writes, the message of its panic too, until the test is over.
+                    variables.entry("RUST_TEST_NOCAPTURE").or_insert_with(|| "1".into());
+                }
                 let directory = if is_test { built.package } else { self.workdir.root().to_owned() };
                 (built.executable, built.label, directory)
             }
@@ -226,7 +231,7 @@ impl Job<'_> {
             "program": executable.display().to_string(),
             "args": self.arguments,
             "cwd": directory.display().to_string(),
-            "env": self.wish.variables,
+            "env": variables,
             "stopOnEntry": false,
             "initCommands": commands,
         });

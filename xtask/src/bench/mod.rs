@@ -1,6 +1,7 @@
 //! Benchmarks: whole processes, side by side in one run, against a mock model on this machine.
 
 mod agent;
+mod debug;
 mod measure;
 mod mock;
 mod report;
@@ -15,6 +16,8 @@ use clap::{Args, Subcommand};
 pub(crate) enum Bench {
     /// Start, one turn, a turn with tools and memory, beside `codex exec`.
     Agent(Agent),
+    /// The debugger beside a bare script that says the same to the same adapters.
+    Debug(Debug),
     /// Structural search beside ast-grep and ripgrep.
     Structure(crate::structure::Bench),
     /// Serve the mock model until interrupted, to try things by hand.
@@ -41,6 +44,22 @@ pub(crate) struct Agent {
 }
 
 #[derive(Args)]
+pub(crate) struct Debug {
+    /// Sessions per adapter and subject, after one that does not count.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// Steps per session.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) steps: u32,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Measure this program instead of building one with `--release`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) haft: Option<PathBuf>,
+}
+
+#[derive(Args)]
 pub(crate) struct Mock {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
@@ -60,6 +79,7 @@ impl Bench {
     pub(crate) fn run(self) -> Result<()> {
         match self {
             Bench::Agent(agent) => agent::run(&agent),
+            Bench::Debug(options) => debug::run(&options),
             Bench::Structure(structure) => structure.run(),
             Bench::Mock(options) => {
                 let mock = mock::Mock::start((Ipv4Addr::LOCALHOST, options.port).into())?;

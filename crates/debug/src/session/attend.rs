@@ -13,7 +13,7 @@ use super::{
     state::{End, Phase, State},
 };
 use crate::{
-    limits::{FAREWELL, TIME_TO_LIVE, WATCHDOG},
+    limits::{FAREWELL, TIME_TO_LIVE, WATCHDOG, WATCHDOG_ROUNDS},
     protocol::{Client, Handler},
 };
 
@@ -92,10 +92,16 @@ pub(super) async fn attend(
         }
         () = vanished(&shared, launched) => {
             // The adapter may know more than that it is gone, and may have much to say before it says so: output that has piled up.
+            // One that takes the program for stopped knows nothing.
             let mut heard = shared.events();
-            while shared.when_within(WATCHDOG, |state| matches!(state.phase, Phase::Ended(_)).then_some(())).await.is_none() {
+            for round in 1.. {
+                let ended = shared.when_within(WATCHDOG, |state| matches!(state.phase, Phase::Ended(_)).then_some(())).await;
+                if ended.is_some() {
+                    break;
+                }
                 let now = shared.events();
-                if now == heard {
+                let stands = shared.look(|state| matches!(state.phase, Phase::Stopped(_)));
+                if stands || now == heard || round >= WATCHDOG_ROUNDS {
                     shared.with(|state| state.end(End::Vanished));
                 }
                 heard = now;

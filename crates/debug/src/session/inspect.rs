@@ -11,7 +11,7 @@ use super::{
     state::{State, Stop},
 };
 use crate::{
-    limits::{CHILDREN, FRAMES, LOCALS},
+    limits::{CHILDREN, FRAMES, LOCALS, SETTLE},
     protocol::{
         RequestError,
         message::{
@@ -91,7 +91,10 @@ impl Session {
         let at_panic = |frame: &Frame| frame.name.ends_with("rust_panic");
         if panicked || (stop.reason == "breakpoint" && standing.top.as_ref().is_some_and(at_panic)) {
             standing.reason = "panic".into();
-            standing.detail = Some("the program panicked; the message is in its output".into());
+            // Rust writes the message before it comes here, but what is written takes a way of its own.
+            let message =
+                self.shared.when_within(SETTLE, |state| state.output.last_from("panicked at ")).await;
+            standing.detail = Some(message.unwrap_or_else(|| "the program has not written a message".into()));
         }
         if stop.reason == "exception"
             && self.capabilities().supports_exception_info_request

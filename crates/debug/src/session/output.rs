@@ -15,6 +15,9 @@ pub(crate) struct Output {
     seen: u64,
 }
 
+/// Bytes at the end of the output that are searched for a message.
+const LAST_LOOKED_AT: usize = 8 << 10;
+
 /// A look at the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
@@ -51,6 +54,16 @@ impl Output {
     /// Bytes that nobody has looked at.
     pub(crate) fn unseen(&self) -> u64 {
         self.end() - self.seen
+    }
+
+    /// The last two lines that begin with what follows `mark`, of what nobody has looked at.
+    pub(crate) fn last_from(&self, mark: &str) -> Option<String> {
+        let text = self.from(self.seen, LAST_LOOKED_AT).text;
+        let found = text.get(text.rfind(mark)?..)?;
+        // The second line is whole when something follows it.
+        let lines: Vec<&str> = found.split('\n').take(3).collect();
+        let [first, second, _] = lines.as_slice() else { return None };
+        Some(format!("{first} {second}"))
     }
 
     fn end(&self) -> u64 {
@@ -183,6 +196,21 @@ mod tests {
         assert_eq!(output.news(100), Look { text: "two\n".into(), left_out: 0, lost: 0 });
         assert_eq!(output.news(100), Look::default());
         assert_eq!(output.all(100).text, "one\ntwo\n");
+    }
+
+    #[test]
+    fn a_message_of_two_lines_is_found_at_the_end() {
+        let mut output = Output::default();
+        output.push(b"thread 'main' panicked at src/main.rs:3:5:\nold\nx\n");
+        output.push(b"thread 'main' panicked at src/main.rs:7:9:\nindex out of bounds");
+        assert_eq!(output.last_from("panicked at "), None);
+        output.push(b"\nnote: more\n");
+        assert_eq!(
+            output.last_from("panicked at ").as_deref(),
+            Some("panicked at src/main.rs:7:9: index out of bounds")
+        );
+        output.news(1000);
+        assert_eq!(output.last_from("panicked at "), None);
     }
 
     #[test]

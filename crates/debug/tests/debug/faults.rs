@@ -81,14 +81,16 @@ impl Subject {
 
     /// Asks until the program is not running any more; the deadline is that of the whole call.
     async fn until_it_ended(&self) -> Said {
+        let mut last = String::new();
         for _ in 0..400 {
             let said = self.bench.ok(op("status")).await;
             if said.state() != "running" && said.state() != "stopped" {
                 return said;
             }
+            last = said.text;
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
-        panic!("{}: the end was not noticed", self.name);
+        panic!("{}: the end was not noticed: {last}", self.name);
     }
 }
 

@@ -1,0 +1,24 @@
+import sys
+sys.path[:] = [place for place in sys.path if place]
+import runpy, socket
+quick = getattr(socket, "TCP_QUICKACK", None)
+if quick is not None:
+    class Quick(socket.socket):
+        def _acknowledge(self):
+            try:
+                self.setsockopt(socket.IPPROTO_TCP, quick, 1)
+            except OSError:
+                pass
+        def recv(self, *rest):
+            self._acknowledge()
+            data = super().recv(*rest)
+            self._acknowledge()
+            return data
+        def recv_into(self, *rest):
+            self._acknowledge()
+            count = super().recv_into(*rest)
+            self._acknowledge()
+            return count
+    socket.socket = Quick
+sys.argv[:] = ["debugpy.adapter"]
+runpy.run_module("debugpy.adapter", run_name="__main__", alter_sys=True)
