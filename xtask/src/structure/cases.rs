@@ -2,7 +2,8 @@ const TRAILING: &str = "ast-grep passes over what follows the last part of the p
 const NOT_UTF8: &str = "ast-grep leaves out files that are not UTF-8 without a word";
 const COMMENT: &str = "ast-grep finds nothing where a comment stands before a part of several tokens";
 const EQUALITY: &str = "ast-grep compares a repeated variable by structure, so that different strings can be equal to it; and it passes over the rest of a chain";
-const KEYWORD: &str = "ast-grep passes over keywords that the pattern lacks (`const`, `async`, `readonly`)";
+const WILDCARD: &str = "`_` in a Rust pattern has no named node, and ast-grep's `$A` takes named nodes only";
+const SEVERAL: &str = "Haft reads the pattern as a member, an interface member or a parameter, which are searched together; the rule is about interface members alone";
 
 const CASES: &[Case] = &[
     case("python", "$X.append($A)"),
@@ -15,14 +16,20 @@ const CASES: &[Case] = &[
     case("python", "$F($A, key=$V)").haft(COMMENT),
     case("rust", "$X.unwrap()"),
     case("rust", "Vec::with_capacity($A)"),
-    case("rust", "Some($A) => $B").within("fn f() { match x { Some($A) => $B } }", "match_arm"),
-    case("rust", "if let Some($A) = $B { $$$C }").peer(TRAILING),
+    case("rust", "Some($A) => $B")
+        .within("fn f() { match x { Some($A) => $B } }", "match_arm")
+        .haft(WILDCARD)
+        .peer(TRAILING),
+    case("rust", "if let Some($A) = $B { $$$C }").haft(WILDCARD).peer(TRAILING),
     case("c", "memcpy($$$A)").within("void f() { memcpy($$$A); }", "call_expression"),
-    case("c", "if ($A) return $B;").within("void f() { if ($A) return $B; }", "if_statement").haft(COMMENT).peer(TRAILING),
+    case("c", "if ($A) return $B;")
+        .within("void f() { if ($A) return $B; }", "if_statement")
+        .haft(COMMENT)
+        .peer(TRAILING),
     case("c", "sizeof($A)").within("int x = sizeof($A);", "sizeof_expression"),
     case("javascript", "console.log($$$A)"),
     case("javascript", "if ($A) { $$$B }").haft(COMMENT).peer(TRAILING),
     case("javascript", "$A === undefined"),
     case("typescript", "$A as unknown"),
-    case("typescript", "$A?: $T").within("interface I { $A?: $T }", "property_signature").peer(KEYWORD),
+    case("typescript", "$A?: $T").within("interface I { $A?: $T }", "property_signature").haft(SEVERAL),
 ];
