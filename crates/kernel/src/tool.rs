@@ -97,7 +97,11 @@ impl Tool for Eval {
     }
 
     fn touches(&self, arguments: &EvalArguments) -> Vec<Touch> {
-        let commands = arguments.rewritten().map(|rewritten| rewritten.commands).unwrap_or_default();
+        let mut commands = arguments.rewritten().map(|rewritten| rewritten.commands).unwrap_or_default();
+        if !commands.is_empty() {
+            // The rest of the cell is code: rules that allow its commands must not let it pass.
+            commands.push("python3 -c cell".into());
+        }
         commands.into_iter().map(Touch::Command).collect()
     }
 

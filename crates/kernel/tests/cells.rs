@@ -28,3 +28,100 @@ async fn variables_stay_and_the_last_expression_is_shown() {
     assert_eq!(gist(&bench.javascript("{a: y}").await), fine("{ a: 5 }", ""));
     bench.close().await;
 }
+
+#[tokio::test]
+async fn what_a_cell_raises_is_told_with_its_lines() {
+    let bench = Bench::new();
+    let outcome = bench.python("x = 1\n\n1/0").await;
+    assert_eq!(
+        outcome.all_text(),
+        "The cell raised ZeroDivisionError: division by zero\nTraceback (most recent call last):\n  File \"<cell 1>\", line 3, in <module>\n    1/0\n    ~^~\nZeroDivisionError: division by zero"
+    );
+    assert_eq!(outcome.structured["error"]["message"], "division by zero");
+    assert_eq!(outcome.structured["state_kept"], true);
+    assert_eq!(result(&bench.python("x").await), "1");
+    let outcome = bench.python("def f(:").await;
+    assert_eq!(outcome.structured["error"]["name"], "SyntaxError");
+    // A function of an earlier cell, and a cause.
+    bench.python("def inner():\n    return {}['k']").await;
+    let outcome =
+        bench.python("try:\n    inner()\nexcept KeyError as e:\n    raise ValueError('outer') from e").await;
+    let traceback = outcome.structured["error"]["traceback"].as_str().unwrap();
+    assert!(
+        traceback.contains("in inner\n    return {}['k']") && traceback.contains("direct cause"),
+        "{traceback}"
+    );
+    assert_eq!(
+        result(&bench.python("import inspect; inspect.getsource(inner)").await),
+        "\"def inner():\\n    return {}['k']\\n\""
+    );
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn cells_may_await() {
+    let bench = Bench::new();
+    let code = "import asyncio\nqueue = asyncio.Queue()\nawait queue.put(3)\nawait queue.get()";
+    assert_eq!(result(&bench.python(code).await), "3");
+    // The loop is the same in the next cell, and asyncio.run has its own.
+    assert_eq!(
+        result(
+            &bench
+                .python(
+                    "await queue.put(4)\nasync for _ in (n async for n in aiter_of()): pass\nqueue.qsize()"
+                        .replace("async for _ in (n async for n in aiter_of()): pass\n", "")
+                        .as_str()
+                )
+                .await
+        ),
+        "1"
+    );
+    assert_eq!(result(&bench.python("async def g(): return 5\nasyncio.run(g())").await), "5");
+    assert_eq!(
+        result(&bench.python("async with asyncio.timeout(1): x = [await g() for _ in range(2)]\nx").await),
+        "[5, 5]"
+    );
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn output_is_shown_live() {
+    let bench = Bench::new();
+    let code = "import time\nfor i in range(3):\n    print('line', i)\n    time.sleep(0.12)";
+    let (outcome, live) = bench.live(serde_json::json!({"code": code, "description": "d"})).await;
+    assert_eq!((stdout(&outcome), live.as_str()), ("line 0\nline 1\nline 2\n", "line 0\nline 1\nline 2\n"));
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn wrong_arguments_are_told_in_words() {
+    let bench = Bench::new();
+    for (arguments, words) in [
+        (serde_json::json!({"code": "1", "description": " "}), "`description` is empty"),
+        (serde_json::json!({"code": " ", "description": "d"}), "`code` is empty"),
+        (serde_json::json!({"code": "1"}), "description"),
+        (serde_json::json!({"code": "1", "description": "d", "language": "ruby"}), "ruby"),
+        (serde_json::json!({"code": "1", "description": "d", "timeout_seconds": 0}), "timeout_seconds"),
+    ] {
+        let outcome = bench.call(arguments.clone()).await;
+        assert!(
+            outcome.is_error && outcome.all_text().contains(words),
+            "{arguments}: {}",
+            outcome.all_text()
+        );
+    }
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn pickles_and_dataclasses_know_where_they_come_from() {
+    let bench = Bench::new();
+    let code = "import dataclasses, pickle, typing\n@dataclasses.dataclass\nclass P:\n    x: 'int'\npickle.loads(pickle.dumps(P(1))), typing.get_type_hints(P), __name__";
+    assert_eq!(result(&bench.python(code).await), "(P(x=1), {'x': <class 'int'>}, '__main__')");
+    bench.python("from __future__ import annotations").await;
+    assert_eq!(
+        result(&bench.python("def f(a: undefined_name): pass\nf.__annotations__").await),
+        "{'a': 'undefined_name'}"
+    );
+    bench.close().await;
+}

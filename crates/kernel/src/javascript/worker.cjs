@@ -9,6 +9,7 @@
   const vm = require('vm');
   const url = require('url');
   const inspector = require('inspector');
+  const { Writable } = require('stream');
   const { Worker } = require('worker_threads');
   const { createRequire } = require('module');
 
@@ -301,7 +302,16 @@
   hidden('ToolError', ToolError);
   hidden('__haft_import', load);
   hidden('require', createRequire(process.cwd() + '/'));
-  hidden('console', new console.Console({ stdout: process.stdout, stderr: process.stderr, colorMode: false }));
+  // Node's own streams would make the pipes non-blocking, for children too, and write long texts after the cell's end.
+  const direct = (fd) => {
+    const made = new Writable({ write(chunk, _encoding, done) { writeAll(fd, chunk); done(); } });
+    made.fd = fd;
+    made._isStdio = true;
+    return made;
+  };
+  const stdio = { stdout: direct(1), stderr: direct(2) };
+  for (const name of ['stdout', 'stderr']) Object.defineProperty(process, name, { value: stdio[name], configurable: true, enumerable: true });
+  hidden('console', new console.Console({ ...stdio, colorMode: false }));
   const take = Symbol.for('haft.take');
   Object.defineProperty(globalThis, take, { value: (value) => { taken = value; } });
   process.exit = (code) => { throw new ExitError(code); };

@@ -237,6 +237,17 @@ def patch(name, module):
 
 # ---- values
 
+def real(value, name):
+    """A method of that name, unless the object makes up attributes as they are asked for."""
+    try:
+        if isinstance(value, type) or getattr(value, "_haft_canary_method_should_not_exist_", None) is not None:
+            return None
+        method = getattr(value, name, None)
+    except Exception:
+        return None
+    return method if callable(method) else None
+
+
 def bundle_of(value):
     """What there is of a value by media type. Bytes stay bytes."""
     data, problems = {}, []
@@ -249,8 +260,8 @@ def bundle_of(value):
             return {"image/png": png, "text/plain": text_of(value)}
     except Exception as problem:
         problems.append("the figure could not be drawn: %s: %s" % (type(problem).__name__, problem))
-    method = getattr(value, "_repr_mimebundle_", None)
-    if callable(method):
+    method = real(value, "_repr_mimebundle_")
+    if method is not None:
         try:
             try:
                 made = method(include=None, exclude=None)
@@ -264,8 +275,8 @@ def bundle_of(value):
     for name, mime in _METHODS:
         if mime in data or (mime == "image/jpeg" and "image/png" in data):
             continue
-        method = getattr(value, name, None)
-        if not callable(method):
+        method = real(value, name)
+        if method is None:
             continue
         try:
             made = method()
@@ -335,8 +346,9 @@ class Handle:
 
 
 def show(value, display_id=None, update=False, result=False):
-    own = None if isinstance(value, type) else getattr(value, "_ipython_display_", None)
-    if callable(own):
+    # Plotly's own display wants a browser, and prints the whole figure where it finds none; its HTML is better.
+    own = None if type(value).__module__.startswith("plotly.") else real(value, "_ipython_display_")
+    if own is not None:
         try:
             own()
             return

@@ -649,6 +649,12 @@ def _stamps():
     return stamps
 
 
+def note_loaded():
+    """Modules that a cell has loaded are compared with how they are now from here on."""
+    for name, stamp in _stamps().items():
+        W.S.ran["stamps"].setdefault(name, stamp)
+
+
 def reload_changed():
     """Loads modules of the project again whose files have changed, and rebinds names that came from them."""
     import importlib
@@ -660,6 +666,10 @@ def reload_changed():
         module = sys.modules[name]
         before = dict(module.__dict__)
         try:
+            # Compiled files are told apart by second and size only.
+            cached = getattr(module, "__cached__", None)
+            if cached and os.path.exists(cached):
+                os.remove(cached)
             importlib.invalidate_caches()
             importlib.reload(module)
         except Exception as problem:

@@ -303,8 +303,10 @@ def _audit(event, _arguments):
 
 
 def emit(frame):
-    """Sends a display; a mark in the output says where it stands."""
+    """Sends a display; a mark in the output says where it stands. A forked child has nobody to send it to."""
     flush()
+    if os.getpid() != S.pid:
+        return
     S.displays += 1
     frame.update(op="display", n=S.displays)
     mark("d%d" % S.displays, (0,))
@@ -489,6 +491,8 @@ def run_cell(frame):
         os._exit(0)
     flush()
     try:
+        if S.ran.get("reload"):
+            magics.note_loaded()
         _flush_c()
     except Exception:
         pass

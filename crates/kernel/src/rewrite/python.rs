@@ -166,7 +166,7 @@ impl<'a> Scanner<'a> {
                         self.behind_colon = false;
                     }
                 }
-                b'#' => self.to_line_end(),
+                b'#' => self.skip_line(),
                 b'\\' if self.peek(1) == b'\n' => self.at += 2,
                 b'!' | b'%' | b'?' if self.depth == 0 && (self.start || self.behind_colon) => {
                     if !self.escape()? {
@@ -234,7 +234,7 @@ impl<'a> Scanner<'a> {
         self.at += 1;
     }
 
-    fn to_line_end(&mut self) {
+    fn skip_line(&mut self) {
         self.at = memchr::memchr(b'\n', &self.bytes[self.at..]).map_or(self.bytes.len(), |n| self.at + n);
     }
 
@@ -305,7 +305,7 @@ impl<'a> Scanner<'a> {
                     // behind it, it was another.
                     self.string("");
                 }
-                b'#' if triple => self.to_line_end(),
+                b'#' if triple => self.skip_line(),
                 // From Python 3.12 on a field may go over lines.
                 b'\n' if !triple && !self.closes() => return false,
                 _ if is_word(c) => {
