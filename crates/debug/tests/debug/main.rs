@@ -7,6 +7,7 @@
     reason = "tests; they look at the machine from outside"
 )]
 
+mod adapters;
 mod attach;
 mod bench;
 mod fake;
