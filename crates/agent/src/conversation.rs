@@ -6,6 +6,7 @@ use std::{
 
 use haft_debug::Debugger;
 use haft_files::{Jobs, Reads};
+use haft_kernel::{Kernels, Settings};
 use haft_lsp::{Checkout, Servers, WriteDiagnostics, servers::Table};
 use haft_model::{Model, UserPart};
 use haft_store::{ConversationId, StoreError};
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Host, Mode, Setup, Spent, Transcript,
     cards::Cards,
+    cells::Cells,
     config::Config,
     guard::Policy,
     helper::{Gate, Nursery, Role},
@@ -40,6 +42,7 @@ pub struct Conversation {
     cards: Arc<Cards>,
     jobs: Arc<Jobs>,
     debugger: Arc<Debugger>,
+    kernels: Arc<Kernels>,
     workdir: Workdir,
     environment: Environment,
     config: Config,
@@ -106,6 +109,13 @@ impl Conversation {
         let jobs = Arc::new(Jobs::new(supervisor.clone()));
         let debugger = Arc::new(Debugger::new(supervisor.clone(), workdir.clone()));
         let surface = role.surface();
+        let cells = Arc::new(Cells::new(journal.clone(), surface));
+        let kernels = Arc::new(Kernels::new(
+            supervisor.clone(),
+            workdir.clone(),
+            cells.clone(),
+            Settings { outputs: Some(outputs.clone()), ..Settings::default() },
+        ));
         let (gate, roster, reads_only) = match role {
             Role::Agent => {
                 let mut policy: Policy = setup.config.policy();
@@ -164,6 +174,7 @@ impl Conversation {
             helpers: Some(nursery),
             roster: roster.clone(),
             debugger: Some(debugger.clone()),
+            kernels: Some(kernels.clone()),
             checkout,
         };
         let resources = if reads_only { resources.reads_only() } else { resources };
@@ -172,12 +183,15 @@ impl Conversation {
             .layer(Permission { gate, workdir: workdir.clone() })
             .layer(Bound { journal: journal.clone(), wholes, outputs, diagnostics })
             .build();
+        let registry = Arc::new(registry);
+        cells.lead_to(&registry);
         Conversation {
             journal,
-            registry: Arc::new(registry),
+            registry,
             cards,
             jobs,
             debugger,
+            kernels,
             workdir,
             environment,
             config: setup.config,
@@ -368,6 +382,7 @@ impl Conversation {
             roster.stop_all("its director's conversation was closed").await;
         }
         self.debugger.shutdown().await;
+        self.kernels.shutdown().await;
         self.jobs.shutdown().await;
         // Its own cards, that is; those of a worker are its director's.
         self.cards.leave();

@@ -8,6 +8,7 @@
 
 mod ask_user;
 pub mod cards;
+mod cells;
 pub mod config;
 mod conversation;
 mod explore;

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use haft_debug::{Debug, Debugger};
 use haft_files::{ApplyPatch, Edit, Glob, Jobs, Read, Reads, Search, Shell, Write};
+use haft_kernel::{Eval, Kernels};
 use haft_lsp::{Checkout, Lsp, LspRename, Stage};
 use haft_structure::{AstEdit, AstGrep, Engine, Resolve, Staging};
 use haft_system::{ChangeSet, Changes, Supervisor, Workdir};
@@ -39,6 +40,8 @@ pub(crate) struct Resources {
     pub(crate) checkout: Result<Checkout, String>,
     /// The conversation's debug session.
     pub(crate) debugger: Option<Arc<Debugger>>,
+    /// The conversation's kernels.
+    pub(crate) kernels: Option<Arc<Kernels>>,
 }
 
 /// Whom questions go to, in whose name, and for how long.
@@ -60,6 +63,7 @@ impl Resources {
             helpers: None,
             roster: None,
             debugger: None,
+            kernels: None,
             ..self
         }
     }
@@ -69,6 +73,7 @@ impl Resources {
 pub(crate) fn tools(resources: Resources) -> RegistryBuilder {
     let people = (resources.questions, resources.space);
     let (helpers, roster, debugger) = (resources.helpers, resources.roster, resources.debugger);
+    let kernels = resources.kernels;
     let Resources { workdir, changes, reads, supervisor, jobs, shell_time, parser, staging, .. } = resources;
     let servers = (resources.checkout, changes.clone(), staging.clone());
     let mut builder = Registry::builder();
@@ -117,7 +122,15 @@ pub(crate) fn tools(resources: Resources) -> RegistryBuilder {
     };
     let builder = structure(builder, workdir, changes, parser, staging);
     let builder = debug(workers(explorers(questions(builder, people), helpers), roster), debugger);
-    language_servers(builder, servers)
+    eval(language_servers(builder, servers), kernels)
+}
+
+/// `eval` ← kernel factory (SPEC R2).
+fn eval(builder: RegistryBuilder, kernels: Option<Arc<Kernels>>) -> RegistryBuilder {
+    match kernels {
+        Some(kernels) => builder.tool(Eval::new(kernels), Family::Workshop),
+        None => builder.absent(Eval::NAME, Tier::Exec, Family::Workshop, "the run has no kernels"),
+    }
 }
 
 /// `lsp`, `lsp_rename` ← language-server supervisor and working directory; edits also need a change set (SPEC R2).
@@ -144,12 +157,9 @@ fn language_servers(
     let builder = builder.tool(lsp, family);
     match changes {
         Some(changes) => builder.tool(LspRename::new(checkout, changes), family),
-        None => builder.absent(
-            LspRename::NAME,
-            Tier::Write,
-            family,
-            "the run has no change set to write through",
-        ),
+        None => {
+            builder.absent(LspRename::NAME, Tier::Write, family, "the run has no change set to write through")
+        }
     }
 }
 

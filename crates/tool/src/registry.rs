@@ -5,8 +5,8 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 
 use crate::{
-    Admission, AnyTool, Call, Context, Layer, Next, Outcome, Place, Spec, Surface, SurfaceKind, Tier, Tool,
-    ToolError, Touch, erase,
+    Admission, AnyTool, Call, Context, Layer, Next, Origin, Outcome, Place, Spec, Surface, SurfaceKind, Tier,
+    Tool, ToolError, Touch, erase,
 };
 
 /// Which part of Haft a tool belongs to. Outside MCP clients see the general tools only (SPEC R5).
@@ -30,6 +30,9 @@ pub struct Registry {
     layers: BTreeMap<Place, Arc<dyn Layer>>,
     /// Held during a call of a tool that is not parallel-safe. tokio's mutex is fair: such calls run in the order in which they came.
     turn: Arc<Mutex<()>>,
+    /// The same for calls that a kernel's cell makes. Their turn lies within that of the call whose cell it is, so that they wait for each
+    /// other only: waiting for the outer turn they would wait for themselves.
+    inner_turn: Mutex<()>,
 }
 
 struct Entry {
@@ -117,6 +120,7 @@ impl RegistryBuilder {
             absent: self.absent,
             layers: self.layers,
             turn: self.turn.unwrap_or_default(),
+            inner_turn: Mutex::default(),
         }
     }
 }
@@ -226,10 +230,14 @@ impl Route<'_> {
                         }
                     }
                     Place::Turn if self.tool.is_some_and(|tool| !tool.spec().parallel) => {
+                        let turn = match self.call.origin {
+                            Origin::Cell => &self.registry.inner_turn,
+                            _ => self.registry.turn.as_ref(),
+                        };
                         let turn = tokio::select! {
                             biased;
                             () = context.cancel.cancelled() => return ToolError::Cancelled.into(),
-                            turn = self.registry.turn.lock() => turn,
+                            turn = turn.lock() => turn,
                         };
                         let outcome = self.step(Some(place), context).await;
                         drop(turn);
