@@ -224,6 +224,11 @@ impl Job<'_> {
         // A program that reads its input gets its end, not a terminal that never types.
         let mut commands = vec!["settings set target.input-path /dev/null".to_owned()];
         commands.extend(cargo::formatters(self.supervisor, self.workdir.root(), self.project).await);
+        // As a list: lldb-dap 19 passes over an object without a word.
+        let variables: Vec<String> = variables
+            .iter()
+            .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
+            .collect();
         let launch = json!({
             "name": "haft",
             "type": "lldb-dap",

@@ -100,6 +100,8 @@ pub(crate) struct Evaluated {
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
     pub(crate) variables_reference: i64,
+    pub(crate) indexed_variables: Option<i64>,
+    pub(crate) named_variables: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -281,6 +281,10 @@ impl Session {
         most: usize,
         total: Option<i64>,
     ) -> Result<Listed<Variable>, SessionError> {
+        let elements = self.references().elements(reference);
+        if let Some(elements) = elements {
+            return self.elements(reference, start, most, elements).await;
+        }
         // One more than is shown tells whether there are more. Adapters that do not page send all of them.
         let arguments = json!({"variablesReference": reference, "start": start, "count": most + 1});
         let all: Vec<Raw> = list(&self.ask("variables", arguments).await?, "variables");
@@ -298,9 +302,41 @@ impl Session {
         Ok(Listed { items, more })
     }
 
+    /// The elements of something of which the adapter has told how many it has. Without saying which are wanted one gets the first
+    /// of them only (delve: 64), and nothing tells that there are more.
+    async fn elements(
+        &self,
+        reference: i64,
+        start: usize,
+        most: usize,
+        elements: usize,
+    ) -> Result<Listed<Variable>, SessionError> {
+        let count = most.min(elements.saturating_sub(start));
+        let mut items = Vec::new();
+        if count > 0 {
+            let arguments =
+                json!({"variablesReference": reference, "filter": "indexed", "start": start, "count": count});
+            let given: Vec<Raw> = list(&self.ask("variables", arguments).await?, "variables");
+            // One that does not heed the filter has sent everything.
+            let from = if given.len() > count { start } else { 0 };
+            items.extend(given.into_iter().skip(from).take(count).map(|raw| self.variable(raw)));
+        }
+        let more = elements.saturating_sub(start + items.len());
+        Ok(Listed { items, more: Some(more) })
+    }
+
     fn variable(&self, raw: Raw) -> Variable {
-        let reference = (raw.variables_reference > 0)
-            .then(|| self.references().give(Target::Children(raw.variables_reference)));
+        let reference = (raw.variables_reference > 0).then(|| {
+            let mut references = self.references();
+            let named_only = raw.named_variables.is_some_and(|named| named > 0);
+            let elements = raw.indexed_variables.and_then(|count| usize::try_from(count).ok());
+            // lldb-dap gives everything by position, and pages without being asked for elements.
+            if let Some(elements) = elements.filter(|count| *count > 0 && !named_only && !self.adapter.pages)
+            {
+                references.has_elements(raw.variables_reference, elements);
+            }
+            references.give(Target::Children(raw.variables_reference))
+        });
         Variable {
             name: raw.name,
             value: raw.value,
@@ -310,13 +346,14 @@ impl Session {
     }
 
     pub(super) fn evaluated(&self, expression: &str, body: &Value) -> Variable {
-        let Evaluated { result, kind, variables_reference } = one(body);
+        let Evaluated { result, kind, variables_reference, indexed_variables, named_variables } = one(body);
         self.variable(Raw {
             name: expression.to_owned(),
             value: result,
             kind,
             variables_reference,
-            ..Raw::default()
+            indexed_variables,
+            named_variables,
         })
     }
 

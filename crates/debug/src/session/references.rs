@@ -38,6 +38,8 @@ pub(crate) struct References {
     given: u64,
     valid: HashMap<u64, Target>,
     numbers: HashMap<Target, u64>,
+    /// How many elements the adapter says there are behind its references.
+    elements: HashMap<i64, usize>,
 }
 
 impl References {
@@ -47,6 +49,7 @@ impl References {
             self.epoch = epoch;
             self.valid.clear();
             self.numbers.clear();
+            self.elements.clear();
         }
     }
 
@@ -59,6 +62,16 @@ impl References {
         self.valid.insert(self.given, target);
         self.numbers.insert(target, self.given);
         self.given
+    }
+
+    /// Notes how many elements the adapter says there are behind its reference.
+    pub(crate) fn has_elements(&mut self, reference: i64, count: usize) {
+        self.elements.insert(reference, count);
+    }
+
+    /// How many elements there are behind the adapter's reference, where it has told.
+    pub(crate) fn elements(&self, reference: i64) -> Option<usize> {
+        self.elements.get(&reference).copied()
     }
 
     /// The adapter's id of a frame.

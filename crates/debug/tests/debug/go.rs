@@ -97,3 +97,28 @@ async fn a_build_error_is_shown() {
     assert_eq!(bench.ok(op("status")).await.state(), "none");
     bench.end().await;
 }
+
+#[tokio::test]
+async fn a_long_slice_is_shown_to_its_end_and_long_values_are_cut() {
+    let bench = Bench::new();
+    bench.put("go.mod", "module long\n\ngo 1.19\n").put(
+        "main.go",
+        "package main\n\nimport \"strings\"\n\nfunc main() {\n\tall := make([]int, 120)\n\tfor at := range all {\n\t\tall[at] = at * at\n\t}\n\ttext := strings.Repeat(\"ab\", 4000)\n\tprintln(len(all), len(text))\n}\n",
+    );
+    bench.ok(json!({"op": "breakpoints", "file": "main.go", "lines": [11]})).await;
+    let stop = bench.ok(json!({"op": "launch", "program": "main.go"})).await;
+    let reference = stop.variable("all")["reference"].clone();
+    let mut seen = Vec::new();
+    for start in [0, 50, 100] {
+        let part = bench.ok(json!({"op": "variables", "reference": reference, "start": start})).await;
+        assert_eq!(part.text.contains("more are not shown"), start < 100, "{}", part.text);
+        for variable in part.fields["variables"].as_array().unwrap() {
+            seen.push(variable["value"].as_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(seen, (0..120).map(|at| (at * at).to_string()).collect::<Vec<_>>());
+    let text = stop.value("text");
+    assert!(text.contains("… [cut, ") || text.contains("more"), "{text}");
+    assert!(text.chars().count() < 450, "{text}");
+    bench.end().await;
+}

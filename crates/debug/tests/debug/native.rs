@@ -103,6 +103,7 @@ async fn what_does_not_build_is_not_started() {
 
 const WORDS: &str = "\
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct word { char text[16]; int length; };
@@ -119,7 +120,7 @@ int main(int argc, char **argv) {
         snprintf(words[i].text, sizeof words[i].text, \"w%d\", i);
         all += measure(&words[i]);
     }
-    printf(\"all %d\\n\", all);
+    printf(\"all %d %s\\n\", all, argc > 1 ? getenv(argv[1]) : \"\");
     return getchar() == EOF ? 3 : 4;
 }
 ";
@@ -140,14 +141,16 @@ pub(crate) fn compile(bench: &Bench, source: &str, flags: &[&str]) {
 async fn a_c_program_with_hit_counts_conditions_and_long_arrays() {
     let bench = Bench::new();
     compile(&bench, WORDS, &["-g", "-O0"]);
-    bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": [{"line": 8, "hit_condition": "11"}, 18]})).await;
-    let stop = bench.ok(json!({"op": "launch", "program": "program"})).await;
-    assert_eq!(stop.stop(), at("breakpoint", "program.c", 8));
+    bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": [{"line": 9, "hit_condition": "11"}, 19]})).await;
+    let stop = bench
+        .ok(json!({"op": "launch", "program": "program", "args": ["COLOUR"], "env": {"COLOUR": "red"}}))
+        .await;
+    assert_eq!(stop.stop(), at("breakpoint", "program.c", 9));
     let text = bench.ok(json!({"op": "evaluate", "expression": "word->text"})).await;
     assert!(text.fields["result"].as_str().unwrap().contains("w10"), "{}", text.text);
-    bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": [18]})).await;
+    bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": [19]})).await;
     let stop = bench.ok(op("continue")).await;
-    assert_eq!(stop.stop(), at("breakpoint", "program.c", 18));
+    assert_eq!(stop.stop(), at("breakpoint", "program.c", 19));
     let words = stop.variable("words")["reference"].clone();
     let first = bench.ok(json!({"op": "variables", "reference": words})).await;
     assert_eq!(first.fields["variables"].as_array().unwrap().len(), 50);
@@ -163,7 +166,7 @@ async fn a_c_program_with_hit_counts_conditions_and_long_arrays() {
     // It reads its input, which is at its end.
     let end = bench.ok(op("continue")).await;
     assert_eq!((end.state(), end.fields["exit_code"].as_i64()), ("exited", Some(3)), "{}", end.text);
-    assert_eq!(end.output(), "all 170\n");
+    assert_eq!(end.output(), "all 170 red\n");
     bench.end().await;
 }
 
@@ -171,7 +174,7 @@ async fn a_c_program_with_hit_counts_conditions_and_long_arrays() {
 async fn a_program_without_debug_information_runs_through_and_says_why() {
     let bench = Bench::new();
     compile(&bench, WORDS, &["-O0"]);
-    bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": [8]})).await;
+    bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": [9]})).await;
     let end = bench.ok(json!({"op": "launch", "program": "program"})).await;
     assert_eq!(end.state(), "exited");
     assert!(end.text.contains("could not stop") && end.text.contains("debug information"), "{}", end.text);

@@ -84,3 +84,26 @@ async fn a_program_is_stopped_looked_into_and_stepped() {
     assert_eq!(again.stop(), at("breakpoint", "sums.py", 6));
     bench.end().await;
 }
+
+#[tokio::test]
+async fn long_lists_and_values_are_cut_and_the_cut_is_told() {
+    let bench = Bench::new();
+    bench
+        .put("requirements.txt", "")
+        .put("long.py", "numbers = list(range(70))\ntext = 'ab' * 4000\nprint(len(numbers), len(text))\n");
+    bench.ok(json!({"op": "breakpoints", "file": "long.py", "lines": [3]})).await;
+    let stop = bench.ok(json!({"op": "launch", "program": "long.py"})).await;
+    assert!(stop.value("text").ends_with(" characters]"), "{}", stop.value("text"));
+    assert!(stop.value("text").chars().count() < 450);
+    let reference = stop.variable("numbers")["reference"].clone();
+    let mut elements = Vec::new();
+    for start in [0, 50, 100] {
+        let part = bench.ok(json!({"op": "variables", "reference": reference, "start": start})).await;
+        assert_eq!(part.text.contains("more are not shown"), start == 0, "{}", part.text);
+        for variable in part.fields["variables"].as_array().unwrap() {
+            elements.extend(variable["name"].as_str().unwrap().parse::<usize>().ok());
+        }
+    }
+    assert_eq!(elements, (0..70).collect::<Vec<_>>());
+    bench.end().await;
+}
