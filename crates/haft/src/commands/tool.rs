@@ -8,8 +8,9 @@ use std::{
 };
 
 use anyhow::Context;
+use haft_structure::{AstGrep, tools::for_terminal};
 use haft_system::Environment;
-use haft_tool::{Content, Origin, Outcome};
+use haft_tool::{Content, Origin, Outcome, Tool as _};
 use serde_json::{Value, json};
 
 use super::console::answer;
@@ -17,7 +18,7 @@ use crate::{
     cli,
     output::{self, FAILED, out},
     session,
-    terminal::{Input, Running, answer_cards, table},
+    terminal::{Input, Running, answer_cards, colours, table},
 };
 
 /// Makes the call and prints its answer; the exit code says whether it failed.
@@ -51,6 +52,8 @@ pub(crate) async fn tool(environment: Environment, arguments: cli::Tool) -> anyh
     let failed = outcome.is_error;
     if arguments.json {
         out(answer(&json!(1), Some(&arguments.name), outcome, begin))?;
+    } else if arguments.name == AstGrep::NAME && colours(&environment) {
+        out(for_terminal(&outcome).trim_end_matches('\n'))?;
     } else {
         print(&outcome)?;
     }
