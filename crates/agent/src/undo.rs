@@ -148,13 +148,10 @@ pub(crate) async fn undo(
     let (mut set, mut stale) = (ChangeSet::default(), Vec::new());
     for (file, (before, after)) in &net {
         let path = changes.workdir().resolve(file, Access::Write)?;
-        let at = match changes.capture(&path).await {
-            Ok(at) => at,
-            // Not a regular file any more.
-            Err(_) => {
-                stale.push(file.clone());
-                continue;
-            }
+        // An error says that it is not a regular file any more.
+        let Ok(at) = changes.capture(&path).await else {
+            stale.push(file.clone());
+            continue;
         };
         if at.before.bytes().map(AsRef::as_ref) != bytes(after, store).await?.as_deref() {
             stale.push(file.clone());

@@ -26,7 +26,7 @@ use haft_tool::{CallId, Tier, ToolError};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::record::{Claims, worker_id};
+use self::record::{Claim, Claims, worker_id};
 pub(crate) use self::{kill::VibeKill, list::VibeList, send::VibeSend, spawn::VibeSpawn, wait::VibeWait};
 pub use self::{
     record::{Worker, WorkerEnd, WorkerEvent, WorkerResult, WorkerStatus, WorkerTier, Workers},
@@ -129,6 +129,7 @@ impl Roster {
                 Ok(()) => Ok((number, roster.drive(number))),
                 Err(error) => {
                     roster.live().remove(&number);
+                    roster.tell();
                     Err(ToolError::operator(error.to_string()))
                 }
             }
@@ -235,6 +236,7 @@ impl Roster {
     /// Drives a worker until nothing is left for it to do.
     async fn work(self: Arc<Self>, number: u64) {
         let Some(cancel) = self.live().get(&number).map(|live| live.cancel.clone()) else { return };
+        let mut leaving = Leaving { roster: &self, number: Some(number) };
         loop {
             let place = tokio::select! {
                 biased;
@@ -283,6 +285,8 @@ impl Roster {
                 }
                 continue;
             }
+            // Under the same lock as the look above: whoever sends a message now finds nobody driving and does so.
+            leaving.number = None;
             live.remove(&number);
             drop(live);
             self.tell();
@@ -403,8 +407,11 @@ impl Roster {
     /// The results that nobody has been given, as far as no other call is about to.
     fn unclaimed(&self, claims: &Claims, number: Option<u64>) -> Vec<(Worker, WorkerResult)> {
         self.journal.with_transcript(|transcript| {
-            let free =
-                |number, turn| claims.get(&(number, turn)).is_none_or(|call| !transcript.call_is_open(call));
+            let free = |number, turn| match claims.get(&(number, turn)) {
+                None => true,
+                Some(Claim::Call(call)) => !transcript.call_is_open(call),
+                Some(Claim::Reminder) => false,
+            };
             transcript
                 .workers()
                 .iter()
@@ -422,7 +429,7 @@ impl Roster {
         let mut claims = self.claims();
         let results = self.unclaimed(&claims, Some(number));
         for (worker, result) in &results {
-            claims.insert((worker.number, result.turn), call.clone());
+            claims.insert((worker.number, result.turn), Claim::Call(call.clone()));
         }
         results
     }
@@ -458,7 +465,14 @@ impl Roster {
 #[async_trait]
 impl Arrivals for Roster {
     async fn take(&self) -> Result<(), JournalError> {
-        let results = self.unclaimed(&self.claims(), None);
+        let (results, _reminding) = {
+            let mut claims = self.claims();
+            let results = self.unclaimed(&claims, None);
+            let keys: Vec<(u64, u64)> =
+                results.iter().map(|(worker, result)| (worker.number, result.turn)).collect();
+            claims.extend(keys.iter().map(|key| (*key, Claim::Reminder)));
+            (results, Reminding { roster: self, keys })
+        };
         if results.is_empty() {
             return Ok(());
         }
@@ -471,6 +485,36 @@ impl Arrivals for Roster {
             .collect();
         events.push(Event::Reminder { text: words::results(&results) });
         self.journal.append(events).await
+    }
+}
+
+/// Claims of a reminder that is being recorded. Once it is, the events say that the results were delivered.
+struct Reminding<'a> {
+    roster: &'a Roster,
+    keys: Vec<(u64, u64)>,
+}
+
+impl Drop for Reminding<'_> {
+    fn drop(&mut self) {
+        let mut claims = self.roster.claims();
+        for key in &self.keys {
+            claims.remove(key);
+        }
+    }
+}
+
+/// Takes a worker whose driver panics off the list of those that are driven, so that nobody waits for it.
+struct Leaving<'a> {
+    roster: &'a Roster,
+    number: Option<u64>,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.roster.live().remove(&number);
+            self.roster.tell();
+        }
     }
 }
 

@@ -284,5 +284,104 @@ pub(crate) fn delivered(results: &[(u64, u64)]) -> Value {
     results.iter().map(|(number, turn)| json!({"worker_id": worker_id(*number), "turn": turn})).collect()
 }
 
-/// Results that calls under way are about to deliver, by worker and turn. A claim holds as long as its call is open.
-pub(crate) type Claims = BTreeMap<(u64, u64), CallId>;
+/// Results that somebody is about to deliver, by worker and turn.
+pub(crate) type Claims = BTreeMap<(u64, u64), Claim>;
+
+/// Who is about to deliver a result.
+pub(crate) enum Claim {
+    /// A call; the claim holds as long as the call is open.
+    Call(CallId),
+    /// A reminder that is being recorded.
+    Reminder,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn spawned() -> Workers {
+        let mut workers = Workers::default();
+        let spawned = WorkerEvent::Spawned {
+            label: "one".into(),
+            tier: WorkerTier::Fast,
+            conversation: ConversationId("c".into()),
+            brief: "Work.".into(),
+        };
+        workers.apply(1, &spawned);
+        workers
+    }
+
+    fn events() -> impl Strategy<Value = Vec<WorkerEvent>> {
+        let end = prop_oneof![
+            Just(WorkerEnd::Settled),
+            Just(WorkerEnd::Failed),
+            Just(WorkerEnd::Interrupted),
+            Just(WorkerEnd::Killed)
+        ];
+        let event = prop_oneof![
+            Just(WorkerEvent::Started),
+            "[a-z]{1,3}".prop_map(|message| WorkerEvent::Sent { message }),
+            (0usize..4).prop_map(|count| WorkerEvent::Read { count }),
+            end.prop_map(|end| WorkerEvent::Ended { end, report: "r".into(), ms: 1 }),
+            (1u64..6).prop_map(|turn| WorkerEvent::Delivered { turn }),
+        ];
+        prop::collection::vec(event, 0..40)
+    }
+
+    proptest! {
+        /// Every turn that came to an end, a kill apart, waits to be delivered until it is, and never comes back.
+        #[test]
+        fn a_result_is_never_lost_and_never_there_twice(events in events()) {
+            let mut workers = spawned();
+            let (mut turns, mut delivered) = (0, BTreeSet::new());
+            for event in &events {
+                workers.apply(1, event);
+                match event {
+                    WorkerEvent::Ended { end, .. } if *end != WorkerEnd::Killed => turns += 1,
+                    WorkerEvent::Delivered { turn } if *turn <= turns => {
+                        delivered.insert(*turn);
+                    }
+                    _ => {}
+                }
+                let worker = workers.get(1).unwrap();
+                let waiting: Vec<u64> = worker.undelivered.iter().map(|result| result.turn).collect();
+                let expected: Vec<u64> = (1..=turns).filter(|turn| !delivered.contains(turn)).collect();
+                prop_assert_eq!(waiting, expected);
+            }
+        }
+
+        /// A message stays until it is read, in its order, unless the worker is killed.
+        #[test]
+        fn a_message_is_read_once_and_in_order(events in events()) {
+            let (mut workers, mut inbox) = (spawned(), vec!["Work.".to_owned()]);
+            for event in &events {
+                workers.apply(1, event);
+                match event {
+                    WorkerEvent::Sent { message } => inbox.push(message.clone()),
+                    WorkerEvent::Read { count } => drop(inbox.drain(..(*count).min(inbox.len()))),
+                    WorkerEvent::Ended { end: WorkerEnd::Killed, .. } => inbox.clear(),
+                    _ => {}
+                }
+                prop_assert_eq!(&workers.get(1).unwrap().pending, &inbox);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_wait_says_it_delivers_is_delivered() {
+        let mut workers = spawned();
+        for _ in 0..2 {
+            workers.apply(1, &WorkerEvent::Ended { end: WorkerEnd::Settled, report: "r".into(), ms: 1 });
+        }
+        let structured = Map::from_iter([(DELIVERED.to_owned(), delivered(&[(1, 2), (7, 1)]))]);
+        workers.delivered_by(&structured);
+        let waiting: Vec<u64> =
+            workers.get(1).unwrap().undelivered.iter().map(|result| result.turn).collect();
+        assert_eq!(waiting, [1]);
+    }
+}

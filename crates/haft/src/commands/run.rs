@@ -47,6 +47,15 @@ pub(crate) async fn run(environment: Environment, arguments: cli::Run) -> anyhow
         watcher.abort();
     }
     let spent = conversation.spent();
+    let workers: Vec<String> = conversation
+        .workers()
+        .iter()
+        .filter(|worker| !worker.status.is_over())
+        .map(|worker| format!("{} ({})", worker.worker_id, worker.label))
+        .collect();
+    if !workers.is_empty() {
+        err(format_args!("haft: the run is over; workers that were not are stopped: {}", workers.join(", ")));
+    }
     conversation.close().await?;
     host.shutdown().await;
     let end = end?;
