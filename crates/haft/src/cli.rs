@@ -185,6 +185,9 @@ pub(crate) enum ConfigAction {
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
+    /// Install the language servers that this checkout could use and that are missing, into Haft's own cache folder.
+    #[arg(long)]
+    pub(crate) install: bool,
     #[command(flatten)]
     pub(crate) place: Place,
 }
@@ -209,6 +212,9 @@ pub(crate) struct Export {
     /// The form.
     #[arg(long, default_value = "markdown")]
     pub(crate) format: ExportFormat,
+    /// The cells of `eval` as a notebook that Jupyter opens, instead of the whole conversation.
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) notebook: bool,
     /// Write to this file instead of standard output; pictures are put beside it.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -47,7 +47,7 @@ async fn dispatch(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode
         Command::Console(arguments) => commands::console::console(environment, arguments).await,
         Command::Tools(arguments) => commands::tools::tools(environment, arguments).await,
         Command::Config(arguments) => commands::config::config(&environment, &arguments),
-        Command::Doctor(arguments) => commands::doctor::doctor(&environment, &arguments),
+        Command::Doctor(arguments) => commands::doctor::doctor(&environment, &arguments).await,
         Command::Conversations(arguments) => {
             commands::conversations::conversations(environment, arguments).await
         }

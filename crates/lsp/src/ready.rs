@@ -70,7 +70,9 @@ fn look(server: &Server) -> Look {
             }
         }
         Readiness::Progress => match server.since_first_open() {
-            Some(since) if since < GRACE && server.work().is_empty() => Look::MayBegin(GRACE - since),
+            Some(since) if since < GRACE && server.work().is_empty() => {
+                Look::MayBegin(GRACE.saturating_sub(since))
+            }
             _ => Look::Done(Wait::Ready),
         },
     }

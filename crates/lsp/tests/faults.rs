@@ -37,7 +37,7 @@ struct Scene {
 
 impl Scene {
     fn new(script: Value) -> Self {
-        Self::with(script, &[("a.fake", "one two\nname 🦀 name\n")], Duration::from_secs(600))
+        Self::with(script, &[("a.fake", "one two\nname 🦀 name\n")], Duration::from_mins(10))
     }
 
     fn with(script: Value, files: &[(&str, &str)], idle: Duration) -> Self {

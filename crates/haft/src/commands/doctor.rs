@@ -5,6 +5,7 @@ use std::{path::Path, process::ExitCode};
 use haft_agent::config::Config;
 use haft_system::Environment;
 
+use super::doctor_servers;
 use crate::{
     cli,
     output::{FAILED, out},
@@ -26,10 +27,14 @@ enum State {
     },
     /// Worth knowing; everything works without.
     Note,
+    /// Something more would work with this.
+    Offer {
+        remedy: String,
+    },
 }
 
 /// Looks, and says what it saw. Fails when something that a run needs is missing.
-pub(crate) fn doctor(environment: &Environment, arguments: &cli::Doctor) -> anyhow::Result<ExitCode> {
+pub(crate) async fn doctor(environment: &Environment, arguments: &cli::Doctor) -> anyhow::Result<ExitCode> {
     let config = session::load_config(environment, &arguments.place.dir, &arguments.place.models)?;
     let directory = environment.directory().join(&arguments.place.dir);
     let mut checks = vec![
@@ -39,6 +44,14 @@ pub(crate) fn doctor(environment: &Environment, arguments: &cli::Doctor) -> anyh
     checks.push(program(environment, "git", "models use it to see what changed", false));
     checks.push(repository(&directory));
     checks.push(model(&config));
+    for server in doctor_servers::servers(environment, &config, &directory, arguments.install).await? {
+        let state = match (server.usable, server.remedy) {
+            (true, _) => State::Good,
+            (false, Some(remedy)) => State::Offer { remedy },
+            (false, None) => State::Note,
+        };
+        checks.push(Check { what: "language", state, detail: server.detail });
+    }
     for warning in config.warnings() {
         checks.push(Check { what: "settings", state: State::Note, detail: warning.clone() });
     }
@@ -48,6 +61,11 @@ pub(crate) fn doctor(environment: &Environment, arguments: &cli::Doctor) -> anyh
             State::Good => ("ok     ", None),
             State::Missing { remedy } => ("missing", Some(remedy)),
             State::Note => ("note   ", None),
+            State::Offer { remedy } => {
+                out(format_args!("note     {:9}  {}", check.what, check.detail))?;
+                out(format_args!("                    → {remedy}"))?;
+                continue;
+            }
         };
         out(format_args!("{sign}  {:9}  {}", check.what, check.detail))?;
         if let Some(remedy) = remedy {

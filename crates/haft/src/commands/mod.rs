@@ -7,6 +7,7 @@ pub(crate) mod conversations;
 pub(crate) mod demo;
 mod demo_workers;
 pub(crate) mod doctor;
+mod doctor_servers;
 pub(crate) mod export;
 pub(crate) mod run;
 pub(crate) mod tool;

@@ -55,10 +55,20 @@ impl World {
     }
 
     pub(crate) fn console(&self, arguments: &[&str]) -> Console {
+        self.console_with(arguments, &[])
+    }
+
+    /// A console with other variables.
+    pub(crate) fn console_with(
+        &self,
+        arguments: &[&str],
+        variables: &[(&str, std::ffi::OsString)],
+    ) -> Console {
         let mut all = vec!["console"];
         all.extend(arguments);
         let mut child = self
             .haft(&all)
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())

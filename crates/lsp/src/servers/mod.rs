@@ -1,11 +1,13 @@
 //! The known servers, as data ([`Table`]), where they belong ([`roots`]) and where their programs are ([`resolve`]).
 
 mod defaults;
+mod fetch;
 mod install;
 mod resolve;
 mod roots;
 mod table;
 
+pub use fetch::install;
 pub use install::{Install, InstallStep};
 pub use resolve::{Found, NotFound, Resolver};
 pub use roots::{RootFound, find_root, scan};

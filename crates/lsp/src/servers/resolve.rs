@@ -53,12 +53,7 @@ impl std::fmt::Display for NotFound {
         for (path, said) in &self.dead {
             write!(f, "`{}` is there but does not run: {said}. ", path.display())?;
         }
-        write!(f, "{} not found", names.join(", "))?;
-        if self.places.is_empty() {
-            Ok(())
-        } else {
-            write!(f, " ({} places were looked into)", self.places.len())
-        }
+        write!(f, "{} not found", names.join(", "))
     }
 }
 

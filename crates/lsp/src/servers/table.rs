@@ -209,11 +209,17 @@ impl ServerOverride {
         let mut words = Vec::new();
         words.extend(self.command.as_ref().map(|command| format!("command `{}`", command.join(" "))));
         words.extend(self.markers.as_ref().map(|markers| format!("markers {}", markers.join(", "))));
-        words.extend(self.languages.as_ref().map(|list| {
-            format!("languages {}", list.keys().cloned().collect::<Vec<_>>().join(", "))
-        }));
+        words.extend(
+            self.languages
+                .as_ref()
+                .map(|list| format!("languages {}", list.keys().cloned().collect::<Vec<_>>().join(", "))),
+        );
         // Variables may hold secrets.
-        words.extend(self.env.as_ref().map(|env| format!("env {}", env.keys().cloned().collect::<Vec<_>>().join(", "))));
+        words.extend(
+            self.env
+                .as_ref()
+                .map(|env| format!("env {}", env.keys().cloned().collect::<Vec<_>>().join(", "))),
+        );
         words.extend(self.settings.as_ref().map(|_| "settings".to_owned()));
         words.extend(self.initialization_options.as_ref().map(|_| "initialization_options".to_owned()));
         words.extend(self.role.map(|role| format!("role {role:?}").to_lowercase()));
@@ -327,11 +333,10 @@ impl ServerSpec {
         by_name
             .or_else(|| {
                 // The longest extension first: `a.blade.php` before `.php`.
-                let dots = name.match_indices('.').map(|(at, _)| &name[at + 1..]);
-                dots.filter_map(|extension| {
+                let mut dots = name.match_indices('.').map(|(at, _)| &name[at + 1..]);
+                dots.find_map(|extension| {
                     self.languages.get(extension).or_else(|| self.languages.get(&extension.to_lowercase()))
                 })
-                .next()
             })
             .map(String::as_str)
     }

@@ -260,7 +260,7 @@ impl Checkout {
     }
 
     /// Some file of a server's languages below a root, the nearest to it; bounded.
-    pub(crate) async fn any_file(&self, spec: &Arc<ServerSpec>, root: &Path) -> Option<PathBuf> {
+    pub async fn any_file(&self, spec: &Arc<ServerSpec>, root: &Path) -> Option<PathBuf> {
         let (spec, root) = (spec.clone(), root.to_owned());
         let found = tokio::task::spawn_blocking(move || servers::any_file(&spec, &root));
         found.await.ok().flatten()

@@ -49,7 +49,7 @@ impl Lsp {
             let document = ask::sync(&server, &path)?;
             let opened =
                 Opened { server: server.clone(), document, path: path.clone(), shown: shown.clone() };
-            let found = self.target(&opened, arguments)?;
+            let found = opened.target(arguments)?;
             let range = opened.document.lines.range(found.span.clone(), server.encoding());
             target.get_or_insert(found);
             if !offered(&server, "textDocument/codeAction").await {
@@ -92,7 +92,7 @@ impl Lsp {
             let staged = actions.iter().filter(|action: &&Action| action.edit_id.is_some()).count();
             actions.push(self.action(server, offer, &path, staged).await);
         }
-        Ok(self.listed(&shown, &target, &actions, total, &notes))
+        Ok(Self::listed(&shown, &target, &actions, total, &notes))
     }
 
     async fn action(&self, server: &Server, offer: &Value, path: &std::path::Path, staged: usize) -> Action {
@@ -127,7 +127,9 @@ impl Lsp {
         path: &std::path::Path,
         title: &str,
     ) -> Result<(String, Vec<String>), String> {
-        let Some((changes, stage)) = &self.staging else { return Err("nothing can be staged in this run".into()) };
+        let Some((changes, stage)) = &self.staging else {
+            return Err("nothing can be staged in this run".into());
+        };
         let mut edit = offer.get("edit").filter(|edit| !edit.is_null()).cloned();
         // A bare `Command` has a text where an action has an object.
         let is_command = offer.get("command").is_some_and(Value::is_string);
@@ -145,13 +147,8 @@ impl Lsp {
             let document = server.document(path)?;
             Some(Open { version: document.version, text: document.lines.text().clone() })
         };
-        let planner = Planner {
-            changes,
-            encoding: server.encoding(),
-            open: &open,
-            named: Some(path),
-            replaces: None,
-        };
+        let planner =
+            Planner { changes, encoding: server.encoding(), open: &open, named: Some(path), replaces: None };
         let plan = planner.plan(&edit).await.map_err(|error| error.to_string())?;
         if plan.set.changes.is_empty() {
             return Err("its edit changes nothing".into());
@@ -162,14 +159,7 @@ impl Lsp {
         Ok((edit_id, files))
     }
 
-    fn listed(
-        &self,
-        shown: &str,
-        target: &Target,
-        actions: &[Action],
-        total: usize,
-        notes: &[String],
-    ) -> Output {
+    fn listed(shown: &str, target: &Target, actions: &[Action], total: usize, notes: &[String]) -> Output {
         let place = format!("`{}` ({shown}:{})", target.name, target.line);
         let mut text = match total {
             0 => format!("No code actions at {place}."),

@@ -62,19 +62,19 @@ impl Lsp {
         let document = sync(&server, &path)?;
         Ok(Opened { server, document, path, shown })
     }
+}
 
+impl Opened {
     /// The symbol of the arguments in a file.
-    pub(super) fn target(&self, opened: &Opened, arguments: &LspArguments) -> Result<Target, ToolError> {
-        let language = opened.server.spec().language_of(&opened.path).unwrap_or_default();
+    pub(super) fn target(&self, arguments: &LspArguments) -> Result<Target, ToolError> {
+        let language = self.server.spec().language_of(&self.path).unwrap_or_default();
         let dollar = language.starts_with("javascript")
             || language.starts_with("typescript")
             || matches!(language, "vue" | "svelte");
         let symbol = arguments.symbol.as_deref();
-        target::find(&opened.document.lines, &opened.shown, arguments.line, symbol, dollar)
+        target::find(&self.document.lines, &self.shown, arguments.line, symbol, dollar)
     }
-}
 
-impl Opened {
     /// `textDocument` and `position` for a symbol, with more fields.
     pub(super) fn at(&self, target: &Target, more: Value) -> Value {
         let position = self.document.lines.position(target.span.start, self.server.encoding());

@@ -24,7 +24,7 @@ struct Call {
 impl Lsp {
     pub(super) async fn calls(&self, arguments: &LspArguments) -> Result<Output, ToolError> {
         let opened = self.open(arguments).await?;
-        let target = self.target(&opened, arguments)?;
+        let target = opened.target(arguments)?;
         let method = "textDocument/prepareCallHierarchy";
         opened.needs(method, "calls").await?;
         let prepared = opened.ask(method, opened.at(&target, Value::Null), Reach::Project, REQUEST).await?;

@@ -12,7 +12,7 @@ use crate::limits::{HOVER_CHARS, REQUEST};
 impl Lsp {
     pub(super) async fn hover(&self, arguments: &LspArguments) -> Result<Output, ToolError> {
         let opened = self.open(arguments).await?;
-        let target = self.target(&opened, arguments)?;
+        let target = opened.target(arguments)?;
         let method = "textDocument/hover";
         opened.needs(method, "hover").await?;
         let answer = opened.ask(method, opened.at(&target, Value::Null), Reach::File, REQUEST).await?;

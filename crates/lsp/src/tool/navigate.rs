@@ -20,7 +20,7 @@ impl Lsp {
         };
         let uses = arguments.action == LspAction::References;
         let opened = self.open(arguments).await?;
-        let target = self.target(&opened, arguments)?;
+        let target = opened.target(arguments)?;
         opened.needs(method, if uses { "references" } else { what }).await?;
         let more = if uses { json!({ "context": { "includeDeclaration": true } }) } else { Value::Null };
         let answer = opened.ask(method, opened.at(&target, more), reach, REQUEST).await?;

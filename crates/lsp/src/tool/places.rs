@@ -152,7 +152,7 @@ mod tests {
             range: Range { start: at(2), end: end(2) },
             whole: Range { start: at(1), end: end(9) },
         };
-        assert_eq!(read(&location), [one.clone()]);
+        assert_eq!(read(&location), std::slice::from_ref(&one));
         assert_eq!(read(&json!([location, link, null, {}])), [one, other]);
         assert_eq!(read(&Value::Null), []);
         assert_eq!(read(&json!([])), []);

