@@ -348,25 +348,55 @@ fn processes_in(directory: &Path) -> Vec<String> {
         .collect()
 }
 
+/// A program that goes on for ever, for each adapter: what launches it, the file and a line that it comes by again and again.
+fn endless(world: &World) -> Vec<(Value, &'static str, u64)> {
+    put(world, "python/requirements.txt", "");
+    put(world, "python/spin.py", "import time\nwhile True:\n    time.sleep(0.01)\n");
+    put(world, "native/CMakeLists.txt", "");
+    put(
+        world,
+        "native/spin.c",
+        "#include <unistd.h>\nint main(void) {\n    for (;;) {\n        usleep(10000);\n    }\n}\n",
+    );
+    let built = std::process::Command::new("cc")
+        .args(["-g", "-O0", "-o", "spin", "spin.c"])
+        .current_dir(world.project().join("native"))
+        .status()
+        .unwrap();
+    assert!(built.success());
+    put(world, "go/go.mod", "module spin\n\ngo 1.19\n");
+    put(
+        world,
+        "go/main.go",
+        "package main\n\nimport \"time\"\n\nfunc main() {\n\tfor {\n\t\ttime.Sleep(10 * time.Millisecond)\n\t}\n}\n",
+    );
+    vec![
+        (json!({"op": "launch", "program": "python/spin.py"}), "python/spin.py", 3),
+        (json!({"op": "launch", "program": "native/spin"}), "native/spin.c", 4),
+        (json!({"op": "launch", "program": "./go"}), "go/main.go", 7),
+    ]
+}
+
 #[test]
 fn a_killed_haft_leaves_neither_adapter_nor_program() {
     for running in [false, true] {
         let world = World::new();
-        put(&world, "requirements.txt", "");
-        put(&world, "spin.py", "import time\nwhile True:\n    time.sleep(0.01)\n");
-        let mut hunt = Hunt::begin(&world);
-        hunt.ask(json!({"op": "breakpoints", "file": "spin.py", "lines": [3]}));
-        hunt.ask(json!({"op": "launch", "program": "spin.py"}));
-        if running {
-            hunt.ask(json!({"op": "breakpoints", "file": "spin.py", "lines": []}));
-            hunt.ask(json!({"op": "continue", "wait_seconds": 0}));
+        for (launch, file, line) in endless(&world) {
+            let mut hunt = Hunt::begin(&world);
+            hunt.ask(json!({"op": "breakpoints", "file": file, "lines": [line]}));
+            let stop = hunt.ask(launch);
+            assert_eq!(place(&stop), at("breakpoint", file, line), "{stop}");
+            if running {
+                hunt.ask(json!({"op": "breakpoints", "file": file, "lines": []}));
+                hunt.ask(json!({"op": "continue", "wait_seconds": 0}));
+            }
+            let directory = world.project().canonicalize().unwrap();
+            // Haft itself, the adapter, the program.
+            assert!(processes_in(&directory).len() >= 3, "{file}");
+            hunt.console.child.kill().unwrap();
+            hunt.console.child.wait().unwrap();
+            wait_until("nothing is left", || processes_in(&directory).is_empty());
         }
-        let directory = world.project().canonicalize().unwrap();
-        // Haft itself, the adapter, the program.
-        assert!(processes_in(&directory).len() >= 3);
-        hunt.console.child.kill().unwrap();
-        hunt.console.child.wait().unwrap();
-        wait_until("nothing is left", || processes_in(&directory).is_empty());
     }
 }
 

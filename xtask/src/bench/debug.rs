@@ -509,6 +509,8 @@ fn measure_bare(
     steps: u32,
     times: &mut Times,
 ) -> Result<()> {
+    // Haft has the program built to a new place every time, so the same is linked here.
+    let _ = fs::remove_file(project.join("built"));
     let begin = Instant::now();
     let mut bare = Bare::start(adapter, project, python)?;
     bare.ask("initialize", json!({"adapterID": "bench", "pathFormat": "path", "linesStartAt1": true}))?;
@@ -529,8 +531,6 @@ fn measure_bare(
         bare.ask("stackTrace", json!({"threadId": thread, "startFrame": 0, "levels": 31}))?;
         times.stack.push(milliseconds(begin));
         let begin = Instant::now();
-        // Without a frame of its own Haft asks for the top frame first, so that it never uses an old one.
-        bare.ask("stackTrace", json!({"threadId": thread, "startFrame": 0, "levels": 1}))?;
         bare.ask(
             "evaluate",
             json!({"expression": "turn", "frameId": frame, "context": sample.evaluate_context}),

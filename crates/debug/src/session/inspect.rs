@@ -1,6 +1,9 @@
 //! Looking at a program that stands, and placing breakpoints.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::PoisonError,
+};
 
 use serde_json::{Value, json};
 
@@ -8,7 +11,7 @@ use super::{
     Session, SessionError,
     breakpoints::{Asked, LineBreak, Placed, Plan},
     references::Target,
-    state::{State, Stop},
+    state::Stop,
 };
 use crate::{
     limits::{CHILDREN, FRAMES, LOCALS, SETTLE},
@@ -135,7 +138,12 @@ impl Session {
         if !frames.first().is_some_and(is_ours) {
             frames = self.frames(thread, 0, FRAMES).await?;
         }
-        self.shared.with(State::answered_at_stop);
+        let epoch = self.shared.with(|state| {
+            state.answered_at_stop();
+            state.epoch
+        });
+        let id = frames.first().and_then(|frame| self.references().frame(frame.id).ok());
+        self.note_top(epoch, id);
         let nearest = frames.iter().position(is_ours);
         standing.top = frames.first().cloned();
         standing.nearest = nearest.filter(|at| *at > 0).map(|at| frames[at].clone());
@@ -230,13 +238,25 @@ impl Session {
         Ok((thread, Listed { items, more }))
     }
 
+    /// The adapter's id of the frame that the stopped thread stands in. Known from the look at the stop, as long as it stands there.
     pub(super) async fn top_frame(&self, stop: &Stop) -> Result<Option<i64>, SessionError> {
+        let epoch = self.shared.look(|state| state.epoch);
+        let known = *self.top.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, frame)) = known.filter(|(at, _)| *at == epoch) {
+            return Ok(Some(frame));
+        }
         let thread = match stop.thread {
             Some(thread) => thread,
             None => self.some_thread().await?,
         };
         let body = self.ask("stackTrace", json!({"threadId": thread, "startFrame": 0, "levels": 1})).await?;
-        Ok(list::<StackFrame>(&body, "stackFrames").first().map(|frame| frame.id))
+        let frame = list::<StackFrame>(&body, "stackFrames").first().map(|frame| frame.id);
+        self.note_top(epoch, frame);
+        Ok(frame)
+    }
+
+    fn note_top(&self, epoch: u64, frame: Option<i64>) {
+        *self.top.lock().unwrap_or_else(PoisonError::into_inner) = frame.map(|frame| (epoch, frame));
     }
 
     /// Our number of the frame that the program stands in.

@@ -66,6 +66,8 @@ pub(crate) struct Session {
     pub(crate) adapter_pid: Option<u32>,
     capabilities: OnceLock<Capabilities>,
     references: Mutex<References>,
+    /// The adapter's id of the top frame of the thread that stopped, and the epoch in which it is that.
+    top: Mutex<Option<(u64, i64)>>,
     placed: Mutex<Vec<Placed>>,
     /// An evaluation that its call has stopped waiting for.
     evaluating: tokio::sync::Mutex<Option<Sent>>,
@@ -133,6 +135,7 @@ impl Session {
             adapter_pid,
             capabilities: OnceLock::new(),
             references: Mutex::default(),
+            top: Mutex::default(),
             placed: Mutex::default(),
             evaluating: tokio::sync::Mutex::default(),
             panic_breakpoint: OnceLock::new(),
