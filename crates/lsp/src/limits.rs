@@ -151,3 +151,7 @@ pub(crate) const FIRST_WORK: Duration = Duration::from_secs(10);
 pub(crate) const SETTLE_OTHERS: Duration = Duration::from_secs(5);
 /// How long one command of an installation may take; some packages are large and some networks slow.
 pub(crate) const INSTALL: Duration = Duration::from_mins(10);
+/// How long it is believed that a server's root and program are where they were found.
+pub(crate) const FOUND_FOR: Duration = Duration::from_secs(2);
+/// Directories and kinds of files for which that is remembered.
+pub(crate) const FOUND_PLACES: usize = 512;

@@ -59,12 +59,12 @@ fn look(server: &Server) -> Look {
         Readiness::ServerStatus => match server.quiescent() {
             Some(_) => Look::Done(Wait::Ready),
             // An older version that does not send it must not hold up every call.
-            None if server.age() > GRACE * 10 => Look::Done(Wait::Ready),
-            None => Look::MayBegin((GRACE * 10).saturating_sub(server.age())),
+            None if server.since_initialized() > GRACE * 10 => Look::Done(Wait::Ready),
+            None => Look::MayBegin((GRACE * 10).saturating_sub(server.since_initialized())),
         },
         Readiness::Reports => {
             let begun = server.work().iter().any(|(_, work)| work.begun > 0);
-            match FIRST_WORK.checked_sub(server.since_first_open().unwrap_or_else(|| server.age())) {
+            match FIRST_WORK.checked_sub(server.since_first_open().unwrap_or_else(|| server.since_initialized())) {
                 Some(rest) if !begun && !rest.is_zero() => Look::MayBegin(rest),
                 _ => Look::Done(Wait::Ready),
             }

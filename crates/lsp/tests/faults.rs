@@ -448,3 +448,59 @@ async fn a_server_that_will_not_go_is_killed() {
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     assert_eq!(server.gone().as_deref(), Some("it was stopped"));
 }
+
+/// As the Dart server does it: capabilities by registration after a slow start, progress as a text token that begins late, diagnostics without a
+/// version, and requests while it analyses.
+#[tokio::test]
+async fn a_server_that_registers_everything_late_and_reports_its_analysis() {
+    let registered = ["textDocument/definition", "textDocument/hover"].map(|method| {
+        json!({ "id": method, "method": method, "registerOptions": { "documentSelector": [{ "language": "fake" }] } })
+    });
+    let analysing = |kind: &str| json!({ "send": { "method": "$/progress", "params": { "token": "ANALYZING", "value": { "kind": kind, "title": "Analyzing…" } } } });
+    let status =
+        |is: bool| json!({ "send": { "method": "$/analyzerStatus", "params": { "isAnalyzing": is } } });
+    let initialized = json!([
+        { "sleep_ms": 100 },
+        { "ask": { "id": 1, "method": "client/registerCapability", "params": { "registrations": registered } } },
+    ]);
+    let opened = json!([
+        { "sleep_ms": 50 },
+        { "ask": { "id": 2, "method": "window/workDoneProgress/create", "params": { "token": "ANALYZING" } } },
+        analysing("begin"), status(true),
+        { "sleep_ms": 300 },
+        { "send": { "method": "textDocument/publishDiagnostics", "params": { "uri": "{uri}", "diagnostics": [] } } },
+        status(false), analysing("end"),
+    ]);
+    let place = json!({ "targetUri": "{uri}", "targetRange": { "start": { "line": 1, "character": 0 }, "end": { "line": 1, "character": 4 } },
+        "targetSelectionRange": { "start": { "line": 1, "character": 0 }, "end": { "line": 1, "character": 4 } } });
+    let scene = Scene::new(json!({ "capabilities": {}, "rules": [
+        rule("initialize", json!([{ "sleep_ms": 1500 }, { "reply": { "capabilities": { "textDocumentSync": 2 } } }])),
+        rule("initialized", initialized),
+        rule("textDocument/didOpen", opened),
+        rule("textDocument/definition", json!([{ "reply": [place] }])),
+    ] }));
+    let outcome =
+        scene.lsp(json!({ "action": "definition", "file": "a.fake", "line": 1, "symbol": "one" })).await;
+    assert_eq!(outcome.all_text(), "1 definition of `one` (fake):\na.fake:2: name 🦀 name");
+    scene.received(|message| message["id"] == 2 && message.get("result").is_some()).await;
+    scene.end().await;
+}
+
+#[test]
+fn what_models_are_told_fits_into_three_kilobytes() {
+    let environment = Environment::capture();
+    let supervisor = Supervisor::new(environment.clone());
+    let place = tempfile::tempdir().unwrap();
+    let workdir = Workdir::new(place.path()).unwrap();
+    let (changes, _) = haft_system::Changes::open(workdir.clone(), place.path().join("journal")).unwrap();
+    let table = haft_lsp::servers::Table::shipped().unwrap();
+    let checkout = Checkout::new(Servers::new(environment, supervisor), workdir, table);
+    let registry = Registry::builder()
+        .tool(Lsp::new(checkout.clone()), Family::Workshop)
+        .tool(haft_lsp::LspRename::new(checkout, changes), Family::Workshop)
+        .build();
+    let specs: Vec<haft_tool::Spec> = registry.list(&Surface::agent()).into_iter().cloned().collect();
+    let size = serde_json::to_string(&specs).unwrap().len();
+    assert!(size <= 3 * 1024, "{size} bytes");
+    insta::assert_json_snapshot!(specs);
+}

@@ -1,8 +1,11 @@
 //! A working directory with the servers that belong to its files: what the tools and the observers of a conversation stand on.
 
 use std::{
+    collections::HashMap,
+    ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use futures::future::join_all;
@@ -10,6 +13,7 @@ use haft_system::Workdir;
 use haft_tool::ToolError;
 
 use super::{Key, Server, Servers, StartError};
+use crate::limits::{FOUND_FOR, FOUND_PLACES};
 use crate::servers::{self, Found, Group, NotFound, Role, RootFound, ServerSpec, Table};
 
 /// A working directory with its servers. Cheap to clone.
@@ -18,6 +22,9 @@ pub struct Checkout {
     pub(super) servers: Servers,
     workdir: Workdir,
     table: Arc<Table>,
+    /// What was found a moment ago, so that a row of questions does not look for markers and programs each time. Only what was found: a
+    /// server that has just been installed is seen at once.
+    found: Arc<Mutex<HashMap<(PathBuf, OsString), (Instant, Vec<Place>)>>>,
 }
 
 /// A server that belongs to a file, with its root and its program found.
@@ -113,7 +120,7 @@ impl From<WhyNot> for ToolError {
 impl Checkout {
     /// A working directory whose files the servers of `table` may be started for.
     pub fn new(servers: Servers, workdir: Workdir, table: Table) -> Self {
-        Checkout { servers, workdir, table: Arc::new(table) }
+        Checkout { servers, workdir, table: Arc::new(table), found: Arc::default() }
     }
 
     /// The working directory.
@@ -133,6 +140,27 @@ impl Checkout {
 
     /// Which servers belong to a file (canonical path), the language server first, then the linters. Starts nothing.
     pub async fn places(&self, file: &Path) -> Result<Vec<Place>, WhyNot> {
+        let key = kind_of(file);
+        if let Some(places) = key.as_ref().and_then(|key| self.found_before(key)) {
+            return Ok(places);
+        }
+        let places = self.look(file).await?;
+        if let Some(key) = key {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            if found.len() >= FOUND_PLACES {
+                found.clear();
+            }
+            found.insert(key, (Instant::now(), places.clone()));
+        }
+        Ok(places)
+    }
+
+    fn found_before(&self, key: &(PathBuf, OsString)) -> Option<Vec<Place>> {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.get(key).filter(|(at, _)| at.elapsed() < FOUND_FOR).map(|(_, places)| places.clone())
+    }
+
+    async fn look(&self, file: &Path) -> Result<Vec<Place>, WhyNot> {
         let shown = self.workdir.show(file);
         let workdir = self.workdir.root();
         let known: Vec<&Arc<ServerSpec>> = self.table.for_file(file).collect();
@@ -233,6 +261,7 @@ impl Checkout {
 
     /// Stops the servers of a file's roots, or all of the working directory, and forgets what did not work. Answers how many ran.
     pub async fn reload(&self, file: Option<&Path>) -> usize {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let roots: Option<Vec<PathBuf>> = file.map(|file| {
             let known = self.table.for_file(file);
             known.filter_map(|spec| Some(servers::find_root(spec, file, self.workdir.root())?.root)).collect()
@@ -283,6 +312,13 @@ impl Checkout {
         });
         rooted
     }
+}
+
+/// Files of one directory and one kind of name have the same servers.
+fn kind_of(file: &Path) -> Option<(PathBuf, OsString)> {
+    let name = file.file_name()?;
+    let kind = name.to_str().and_then(|name| name.find('.').map(|dot| OsString::from(&name[dot..])));
+    Some((file.parent()?.to_owned(), kind.unwrap_or_else(|| name.to_owned())))
 }
 
 pub(super) fn key_of(place: &Place) -> Key {

@@ -41,12 +41,16 @@ pub struct Server {
     pub(super) version: Option<String>,
     pub(super) encoding: PositionEncoding,
     pub(super) started: Instant,
+    /// When it had answered `initialize`.
+    pub(super) initialized: Instant,
     /// Milliseconds after `started`.
     pub(super) used: AtomicU64,
     pub(super) stop: CancellationToken,
     pub(super) ended: watch::Receiver<Option<String>>,
     /// Documents whose new text the server may not have worked in yet, for a server of which that has to be asked.
     pub(super) unsettled: Mutex<Vec<PathBuf>>,
+    /// [`Server::serial`] when a save was last announced.
+    pub(super) last_save: AtomicU64,
     /// When the first document was opened, in milliseconds after `started`; 0 while there is none.
     pub(super) opened: AtomicU64,
 }
@@ -277,6 +281,11 @@ impl Server {
         self.started.elapsed()
     }
 
+    /// How long ago it answered `initialize`.
+    pub(crate) fn since_initialized(&self) -> Duration {
+        self.initialized.elapsed()
+    }
+
     /// How long ago its first document was opened.
     pub(crate) fn since_first_open(&self) -> Option<Duration> {
         match self.opened.load(Ordering::Relaxed) {
@@ -448,7 +457,14 @@ impl Server {
         futures::future::join_all(questions).await;
     }
 
-    fn saved(&self, document: &Document) -> Result<(), SyncError> {
+    /// [`Server::serial`] when a save was last announced: a checker that began before has not seen what was saved. 0 before the first.
+    pub(crate) fn last_save(&self) -> u64 {
+        self.last_save.load(Ordering::Relaxed)
+    }
+
+    /// Announces that a file was saved.
+    pub(crate) fn saved(&self, document: &Document) -> Result<(), SyncError> {
+        self.last_save.store(self.serial(), Ordering::Relaxed);
         if self.spec.resync_dependants {
             let mut unsettled = self.unsettled.lock().unwrap_or_else(PoisonError::into_inner);
             if !unsettled.contains(&document.path) {

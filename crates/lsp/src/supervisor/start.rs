@@ -110,6 +110,7 @@ pub(super) async fn start(
     };
     let version = info("version").or_else(|| found.version.clone());
     heard.note(|state| state.capabilities = capabilities);
+    let initialized = Instant::now();
     // Some servers stay silent until they have been given their settings.
     client
         .notify("initialized", json!({}))
@@ -135,10 +136,12 @@ pub(super) async fn start(
         version,
         encoding,
         started: begun,
+        initialized,
         used: AtomicU64::new(begun.elapsed().as_millis() as u64),
         stop,
         ended,
         unsettled: Mutex::default(),
+        last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),
     })
 }

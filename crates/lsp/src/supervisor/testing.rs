@@ -51,10 +51,13 @@ pub(crate) fn server(spec: Arc<ServerSpec>, root: &Path, capabilities: Value) ->
         version: None,
         encoding,
         started: Instant::now(),
+
+        initialized: std::time::Instant::now(),
         used: AtomicU64::new(0),
         stop: CancellationToken::new(),
         ended,
         unsettled: Mutex::default(),
+        last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),
     };
     let (reader, writer) = tokio::io::split(far);

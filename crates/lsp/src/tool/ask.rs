@@ -155,7 +155,7 @@ pub(super) async fn ask(
 
 /// Waits a moment for a registration where a server does not offer a method from the start.
 pub(crate) async fn offered(server: &Server, method: &str) -> bool {
-    let until = tokio::time::Instant::now() + REGISTRATION_GRACE.saturating_sub(server.age());
+    let until = tokio::time::Instant::now() + REGISTRATION_GRACE.saturating_sub(server.since_initialized());
     let mut changes = server.changes();
     loop {
         changes.borrow_and_update();

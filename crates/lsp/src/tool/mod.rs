@@ -20,32 +20,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Checkout, stage::Stage};
 
-/// What is asked.
+/// What is asked (SPEC L4). The variants have no documentation of their own: it would go into the schema, and the tool's description says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(description = "")]
+#[allow(missing_docs, reason = "see above")]
 pub enum LspAction {
-    /// Errors and warnings.
     Diagnostics,
-    /// Where it is defined.
     Definition,
-    /// Where its type is defined.
     TypeDefinition,
-    /// What implements it.
     Implementation,
-    /// Where it is used.
     References,
-    /// Its signature and documentation.
     Hover,
-    /// Search by name, or an outline.
     Symbols,
-    /// Fixes and refactorings.
     CodeActions,
-    /// How the servers are.
-    Status,
-    /// Restart.
-    Reload,
-    /// Who calls it and what it calls.
     Calls,
+    Status,
+    Reload,
 }
 
 /// The arguments of `lsp`.
