@@ -6,8 +6,6 @@ use serde_json::{Map, Value, json};
 
 /// A cell that was run: its call's arguments and outcome.
 pub struct NotebookCell {
-    /// Unique in the notebook.
-    pub id: String,
     /// Arguments of the `eval` call.
     pub arguments: Value,
     /// Its outcome.

@@ -125,3 +125,26 @@ async fn pickles_and_dataclasses_know_where_they_come_from() {
     );
     bench.close().await;
 }
+
+#[tokio::test]
+async fn the_words_for_models_are_these() {
+    let bench = Bench::new();
+    let tools = bench.registry.list(&haft_tool::Surface::agent());
+    let eval = tools.iter().find(|spec| spec.name == "eval").unwrap();
+    insta::assert_snapshot!("description", eval.description);
+    insta::assert_json_snapshot!("schema", eval.schema);
+    let mut words = Vec::new();
+    for code in [
+        "print('out'); import sys; print('err', file=sys.stderr); {'a': [1, 2]}",
+        "pass",
+        "raise ValueError('two\\nlines')",
+        "raise KeyboardInterrupt",
+        "%nothing",
+        "import os; os._exit(7)",
+        "input()",
+    ] {
+        words.push(format!("# {code}\n{}", bench.python(code).await.all_text()));
+    }
+    insta::assert_snapshot!("answers", words.join("\n\n"));
+    bench.close().await;
+}

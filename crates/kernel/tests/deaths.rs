@@ -234,6 +234,13 @@ async fn compiled_code_that_floods_while_it_holds_the_interpreter_does_not_hang(
     let code = "import ctypes\nlib = ctypes.PyDLL(None)\ntext = b'y' * 1_000_000\nfor _ in range(3): lib.write(1, text, len(text))\nNone";
     let outcome = bench.python(code).await;
     assert_eq!((outcome.is_error, &outcome.structured["stdout_bytes"]), (false, &json!(3_000_000)));
+    // Children that flood both streams at once (ipykernel#847).
+    let code = "import subprocess; subprocess.run(['sh', '-c', 'head -c 3000000 /dev/zero & head -c 3000000 /dev/zero >&2; wait']).returncode";
+    let outcome = bench.python(code).await;
+    assert_eq!(
+        (result(&outcome), &outcome.structured["stdout_bytes"], &outcome.structured["stderr_bytes"]),
+        ("0", &json!(3_000_000), &json!(3_000_000))
+    );
     bench.close().await;
 }
 

@@ -30,6 +30,7 @@ fn magics_become_calls() {
         ("d[\"k\"] = !pwd", "d[\"k\"] = get_ipython().getoutput('pwd')"),
         ("a, b = !echo {c}", "a, b = get_ipython().getoutput('echo {c}')"),
         ("x: list = !ls", "x: list = get_ipython().getoutput('ls')"),
+        ("%pwd;", "get_ipython().run_line_magic('pwd', '')"),
         ("p = %pwd", "p = get_ipython().run_line_magic('pwd', '')"),
         ("x=1; !ls", "x=1; get_ipython().system('ls')"),
         ("if x: !ls", "if x: get_ipython().system('ls')"),

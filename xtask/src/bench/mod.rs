@@ -2,6 +2,7 @@
 
 mod agent;
 mod debug;
+mod eval;
 mod measure;
 mod mock;
 mod report;
@@ -18,6 +19,8 @@ pub(crate) enum Bench {
     Agent(Agent),
     /// The debugger beside a bare script that says the same to the same adapters.
     Debug(Debug),
+    /// Kernels beside jupyter_client and ipykernel.
+    Eval(Eval),
     /// Structural search beside ast-grep and ripgrep.
     Structure(crate::structure::Bench),
     /// Serve the mock model until interrupted, to try things by hand.
@@ -60,6 +63,19 @@ pub(crate) struct Debug {
 }
 
 #[derive(Args)]
+pub(crate) struct Eval {
+    /// Rounds of the slow measures.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Measure this program instead of building one with `--release`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) haft: Option<PathBuf>,
+}
+
+#[derive(Args)]
 pub(crate) struct Mock {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
@@ -80,6 +96,7 @@ impl Bench {
         match self {
             Bench::Agent(agent) => agent::run(&agent),
             Bench::Debug(options) => debug::run(&options),
+            Bench::Eval(options) => eval::run(&options),
             Bench::Structure(structure) => structure.run(),
             Bench::Mock(options) => {
                 let mock = mock::Mock::start((Ipv4Addr::LOCALHOST, options.port).into())?;

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::{
     sync::{
         broadcast::{self, error::RecvError},
-        mpsc,
+        mpsc, oneshot,
     },
     task::JoinSet,
 };
@@ -58,6 +58,9 @@ async fn serve(
     });
     let mut lines = read_lines();
     let mut calls = JoinSet::new();
+    // Calls of tools that are not parallel-safe are made in the order of their lines, which tasks by themselves would not keep: done when
+    // the last one of them is.
+    let mut last_in_turn: Option<oneshot::Receiver<()>> = None;
     loop {
         let line = tokio::select! {
             biased;
@@ -67,8 +70,20 @@ async fn serve(
         let Some(line) = line else { break };
         match parse(line) {
             Input::Call { id, tool, arguments } => {
+                let in_turn = conversation.tools().iter().any(|spec| spec.name == tool && !spec.parallel);
+                let (done, earlier) = if in_turn {
+                    let (done, next) = oneshot::channel::<()>();
+                    (Some(done), last_in_turn.replace(next))
+                } else {
+                    (None, None)
+                };
                 let (conversation, answers, cancel) = (conversation.clone(), answers.clone(), cancel.clone());
                 calls.spawn(async move {
+                    let _done = done;
+                    if let Some(earlier) = earlier {
+                        // Nothing is ever sent: the other end is dropped with its task, however that ends.
+                        let _ = earlier.await;
+                    }
                     let begin = Instant::now();
                     let outcome = conversation.call(&tool, arguments, Origin::Console, cancel).await;
                     send(&answers, answer(&id, Some(&tool), outcome, begin)).await;

@@ -1,6 +1,7 @@
 //! `haft export`: a conversation to be read, or to be worked on by programs.
 
 use std::{
+    collections::HashMap,
     fmt::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -8,6 +9,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use haft_agent::{Event, Host, Journal, RunEnd, WorkerEvent, cards::Answer};
+use haft_kernel::notebook::NotebookCell;
 use haft_model::{AssistantPart, UserPart};
 use haft_store::ConversationRecord;
 use haft_system::Environment;
@@ -41,6 +43,9 @@ pub(crate) async fn export(environment: Environment, arguments: cli::Export) -> 
         },
     };
     let target = arguments.output.map(|path| environment.directory().join(path));
+    if arguments.notebook {
+        return notebook(&host, &record, target.as_deref()).await;
+    }
     let mut writer = Markdown::new(&record, target.as_deref());
     let mut text = match arguments.format {
         ExportFormat::Markdown => head(&record),
@@ -73,6 +78,51 @@ pub(crate) async fn export(environment: Environment, arguments: cli::Export) -> 
         out(format_args!("{} written", target.display()))?;
     } else {
         out_piece(&text)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the conversation's cells as a notebook (SPEC E8).
+async fn notebook(
+    host: &Host,
+    record: &ConversationRecord,
+    target: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
+    let mut begun = HashMap::new();
+    let mut cells = Vec::new();
+    let mut after = 0;
+    loop {
+        let events = host.store().read(&record.id, after, BATCH).await?;
+        if events.is_empty() {
+            break;
+        }
+        for mut stored in events {
+            after = stored.sequence;
+            match Journal::decode(host.store(), &record.id, &mut stored).await? {
+                Event::CallStarted { call, .. } if call.tool == "eval" => {
+                    begun.insert(call.id, call.arguments);
+                }
+                Event::CallFinished { id, outcome, .. } => {
+                    if let Some(arguments) = begun.remove(&id) {
+                        cells.push(NotebookCell { arguments, outcome });
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    let title =
+        if record.title.is_empty() { format!("Conversation {}", record.id) } else { record.title.clone() };
+    let made = haft_kernel::notebook::notebook(&title, &cells);
+    let mut text = serde_json::to_string_pretty(&made)?;
+    text.push('\n');
+    match target {
+        Some(target) => {
+            std::fs::write(target, text)
+                .with_context(|| format!("{} cannot be written", target.display()))?;
+            out(format_args!("{} written", target.display()))?;
+        }
+        None => out_piece(&text)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -447,6 +447,7 @@ impl<'a> Scanner<'a> {
 
     fn line_magic(&mut self, at: usize, text: &str) -> Result<String, RewriteError> {
         let (name, arguments) = split_name(text);
+        let name = if arguments.is_empty() { name.trim_end_matches(';') } else { name };
         // `%pip?` asks about the magic.
         if let Some(asked) = name.strip_suffix('?') {
             let detailed = asked.ends_with('?');
