@@ -31,7 +31,7 @@ use crate::{
     run::{Arrivals, Run},
     transcript::{Event, Frame, Journal, JournalError, RunEnd},
     undo::{self, Keeper, UndoError},
-    vibe::{Roster, StopOnDrop, WorkerLine},
+    vibe::{Roster, StopOnDrop, WorkerLine, Worktrees},
     wiring::{self, Questions, Resources},
 };
 
@@ -134,14 +134,22 @@ impl Conversation {
             Role::Explorer(gate) => (gate, false, true),
             Role::Worker(gate, _) => (gate, false, false),
         };
+        let staging = Arc::new(Staging::new());
+        let worktrees = Worktrees {
+            supervisor: supervisor.clone(),
+            place: host.worktrees(),
+            changes: changes.clone(),
+            staging: staging.clone(),
+        };
         let nursery = Nursery {
             host,
             parent: journal.record().clone(),
             config: setup.config.clone(),
             gate: gate.clone(),
         };
-        let roster = roster
-            .then(|| Arc::new(Roster::new(nursery.clone(), journal.clone(), Mode::Vibe.surface().ceiling())));
+        let roster = roster.then(|| {
+            Arc::new(Roster::new(nursery.clone(), journal.clone(), Mode::Vibe.surface().ceiling(), worktrees))
+        });
         let question_time = setup.config.question_timeout_seconds().unwrap_or(QUESTION_TIMEOUT_SECONDS);
         let checkout = Table::shipped()
             .and_then(|table| table.with(setup.config.language_servers()))
@@ -164,7 +172,7 @@ impl Conversation {
                 .shell_timeout_seconds()
                 .map(|seconds| Duration::from_secs(seconds.into())),
             parser: Some(parser),
-            staging: Some(Arc::new(Staging::new())),
+            staging: Some(staging),
             questions: Some(Questions {
                 cards: gate.cards.clone(),
                 from: gate.from.clone(),

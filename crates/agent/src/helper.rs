@@ -7,7 +7,8 @@ use haft_store::{ConversationId, ConversationRecord};
 use haft_tool::{Surface, SurfaceKind, Tier};
 
 use crate::{
-    Approve, Conversation, Host, HostError, Journal, Mode, Setup, cards::Cards, config::Config, guard::Policy,
+    Approve, Conversation, Host, HostError, Journal, Mode, Setup, Worker, cards::Cards, config::Config,
+    guard::Policy,
 };
 
 /// Opens models by name.
@@ -87,15 +88,15 @@ impl Nursery {
         self.host.helper(ConversationId::new(), &self.parent, title, self.setup(), role).await
     }
 
-    /// The conversation `id` of a worker: taken up where it was, or begun.
-    pub(crate) async fn worker(
-        &self,
-        id: &ConversationId,
-        label: &str,
-        ceiling: Tier,
-    ) -> Result<Conversation, HostError> {
-        let role = Role::Worker(Gate { from: label.to_owned(), ..self.gate.clone() }, ceiling);
-        self.host.helper(id.clone(), &self.parent, label, self.setup(), role).await
+    /// The conversation of a worker: taken up where it was, or begun.
+    pub(crate) async fn worker(&self, worker: &Worker, ceiling: Tier) -> Result<Conversation, HostError> {
+        let role = Role::Worker(Gate { from: worker.label.clone(), ..self.gate.clone() }, ceiling);
+        let directory = match &worker.worktree {
+            Some(worktree) => worktree.path.join(&worktree.inside).display().to_string(),
+            None => self.parent.directory.clone(),
+        };
+        let parent = ConversationRecord { directory, ..self.parent.clone() };
+        self.host.helper(worker.conversation.clone(), &parent, &worker.label, self.setup(), role).await
     }
 
     fn setup(&self) -> Setup {

@@ -4,11 +4,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use haft_store::{ConversationId, ConversationRecord, Sequence, SharedStore, SqliteStore, StoreError};
 use haft_lsp::Servers;
+use haft_store::{ConversationId, ConversationRecord, Sequence, SharedStore, SqliteStore, StoreError};
 use haft_structure::Engine;
 use haft_system::{
-    ChangeError, Changes, Environment, PathError, ProcessInfo, Supervisor, Workdir, clock, identity_is_alive, own_identity,
+    ChangeError, Changes, Environment, PathError, ProcessInfo, Supervisor, Workdir, clock, identity_is_alive,
+    own_identity,
 };
 
 use crate::{
@@ -209,7 +210,13 @@ impl Host {
         let outputs = self.state.join("outputs").join(&journal.record().id.0);
         create_private(&outputs)
             .map_err(|error| HostError::State { path: outputs.clone(), message: error.to_string() })?;
-        let workdir = workdir.with_extra(&outputs, haft_tool::Access::Read)?.without(&self.state)?;
+        let mut workdir = workdir.with_extra(&outputs, haft_tool::Access::Read)?;
+        let root = workdir.root().to_owned();
+        if root.starts_with(self.worktrees()) {
+            // A worker's own; the rest of Haft's state stays out of its reach.
+            workdir = workdir.with_extra(root, haft_tool::Access::Write)?;
+        }
+        let workdir = workdir.without(&self.state)?;
         let (changes, recovered) = self.changes(&workdir)?;
         let notices = recovered
             .into_iter()
@@ -267,6 +274,11 @@ impl Host {
     /// What Haft was started with.
     pub fn environment(&self) -> &Environment {
         &self.environment
+    }
+
+    /// Where worktrees of workers are made.
+    pub(crate) fn worktrees(&self) -> PathBuf {
+        self.state.canonicalize().unwrap_or_else(|_| self.state.clone()).join("worktrees")
     }
 
     /// The processes that run, of all conversations: jobs, servers, adapters, kernels.

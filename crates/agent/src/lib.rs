@@ -33,4 +33,6 @@ pub use layers::Approve;
 pub use mode::Mode;
 pub use transcript::{Event, Frame, Journal, JournalError, RunEnd, Spent, Transcript, last_words};
 pub use undo::{FileRecord, UndoError};
-pub use vibe::{Worker, WorkerEnd, WorkerEvent, WorkerLine, WorkerResult, WorkerStatus, WorkerTier, Workers};
+pub use vibe::{
+    Worker, WorkerEnd, WorkerEvent, WorkerLine, WorkerResult, WorkerStatus, WorkerTier, Workers, Worktree,
+};

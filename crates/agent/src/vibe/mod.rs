@@ -11,6 +11,7 @@ mod send;
 mod spawn;
 mod wait;
 mod words;
+mod worktree;
 
 use std::{
     collections::BTreeMap,
@@ -27,10 +28,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::record::{Claim, Claims, worker_id};
+pub(crate) use self::worktree::Worktrees;
 pub(crate) use self::{kill::VibeKill, list::VibeList, send::VibeSend, spawn::VibeSpawn, wait::VibeWait};
 pub use self::{
     record::{Worker, WorkerEnd, WorkerEvent, WorkerResult, WorkerStatus, WorkerTier, Workers},
     words::WorkerLine,
+    worktree::Worktree,
 };
 use crate::{
     Conversation, Event, Journal, JournalError, Mode, RunEnd, Transcript,
@@ -47,6 +50,7 @@ pub(crate) struct Roster {
     journal: Arc<Journal>,
     /// What workers may do at most.
     ceiling: Tier,
+    worktrees: Worktrees,
     places: Arc<Semaphore>,
     live: Mutex<BTreeMap<u64, Live>>,
     /// Conversations of workers that have worked in this process; they keep their background jobs between turns.
@@ -78,11 +82,12 @@ struct Kept {
 }
 
 impl Roster {
-    pub(crate) fn new(nursery: Nursery, journal: Arc<Journal>, ceiling: Tier) -> Self {
+    pub(crate) fn new(nursery: Nursery, journal: Arc<Journal>, ceiling: Tier, worktrees: Worktrees) -> Self {
         Roster {
             nursery,
             journal,
             ceiling,
+            worktrees,
             places: Arc::new(Semaphore::new(WORKERS_AT_ONCE)),
             live: Mutex::default(),
             open: Mutex::default(),
@@ -97,6 +102,7 @@ impl Roster {
         label: String,
         tier: WorkerTier,
         brief: String,
+        worktree: bool,
     ) -> Result<(u64, bool), ToolError> {
         self.nursery
             .model(self.model_name(tier), tier_key(tier))
@@ -124,15 +130,24 @@ impl Roster {
                 live.insert(number, Live::new());
                 number
             };
-            let spawned = WorkerEvent::Spawned { label, tier, conversation, brief };
-            match roster.record(vec![(number, spawned)]).await {
-                Ok(()) => Ok((number, roster.drive(number))),
-                Err(error) => {
-                    roster.live().remove(&number);
-                    roster.tell();
-                    Err(ToolError::operator(error.to_string()))
+            let mut leaving = Leaving { roster: &roster, number: Some(number) };
+            let worktree = match worktree {
+                true => Some(roster.worktrees.make(&conversation.0).await.map_err(|why| {
+                    ToolError::model(format!("No worker was spawned: {why}. Without `worktree` it works in your directory."))
+                })?),
+                false => None,
+            };
+            let spawned = WorkerEvent::Spawned { label, tier, conversation, brief, worktree: worktree.clone() };
+            if let Err(error) = roster.record(vec![(number, spawned)]).await {
+                if let Some(worktree) = &worktree
+                    && let Err(error) = roster.worktrees.remove(worktree).await
+                {
+                    tracing::warn!(%error, "a worktree was not removed");
                 }
+                return Err(ToolError::operator(error.to_string()));
             }
+            leaving.number = None;
+            Ok((number, roster.drive(number)))
         }))
         .await
     }
@@ -267,6 +282,9 @@ impl Roster {
                 // Dead before it is said to be.
                 self.close(number).await;
             }
+            if end == WorkerEnd::Killed {
+                self.forget_worktree(number).await;
+            }
             let ms = match place {
                 Some(place) => {
                     drop(place);
@@ -317,7 +335,7 @@ impl Roster {
             Err(error) => return failed(error.to_string()),
         };
         let words = conversation.with_transcript(last_words);
-        match end {
+        let (end, report) = match end {
             RunEnd::Completed => {
                 (WorkerEnd::Settled, words::cut(words.trim(), WORKER_REPORT, conversation.id()))
             }
@@ -328,6 +346,15 @@ impl Roster {
             RunEnd::Failed { error } => failed(error),
             RunEnd::Interrupted => (WorkerEnd::Interrupted, String::new()),
             RunEnd::Lost => failed("its run was lost".to_owned()),
+        };
+        let worker = self.journal.with_transcript(|transcript| transcript.workers().get(number).cloned());
+        match worker.as_ref().and_then(|worker| Some((worker, worker.worktree.as_ref()?))) {
+            // What it had done when it was stopped is brought back with its next turn.
+            Some((worker, worktree)) if end != WorkerEnd::Interrupted => {
+                let back = self.worktrees.bring_back(worktree, &words::name(worker)).await;
+                (end, format!("{report}\n\n{back}"))
+            }
+            _ => (end, report),
         }
     }
 
@@ -340,11 +367,8 @@ impl Roster {
             .with_transcript(|transcript| transcript.workers().get(number).cloned())
             .ok_or_else(|| format!("there is no worker {}", worker_id(number)))?;
         let model = self.nursery.model(self.model_name(worker.tier), tier_key(worker.tier))?;
-        let conversation = self
-            .nursery
-            .worker(&worker.conversation, &worker.label, self.ceiling)
-            .await
-            .map_err(|error| error.to_string())?;
+        let conversation =
+            self.nursery.worker(&worker, self.ceiling).await.map_err(|error| error.to_string())?;
         let kept = Kept { conversation: Arc::new(conversation), model };
         self.open().insert(number, kept.clone());
         Ok(kept)
@@ -366,6 +390,17 @@ impl Roster {
             }
         }
         .boxed()
+    }
+
+    async fn forget_worktree(&self, number: u64) {
+        let worktree = self.journal.with_transcript(|transcript| {
+            transcript.workers().get(number).and_then(|worker| worker.worktree.clone())
+        });
+        if let Some(worktree) = worktree
+            && let Err(error) = self.worktrees.remove(&worktree).await
+        {
+            tracing::warn!(%error, "a worktree was not removed");
+        }
     }
 
     /// Returns when nobody drives the worker any more.

@@ -8,6 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::worktree::Worktree;
+
 /// Which of the configured models a worker has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -124,6 +126,8 @@ pub struct Worker {
     pub tier: WorkerTier,
     /// Its own conversation.
     pub conversation: ConversationId,
+    /// Its own worktree, if it has one.
+    pub worktree: Option<Worktree>,
     /// What it is doing.
     pub status: WorkerStatus,
     /// Time of the turns that came to an end, in milliseconds.
@@ -164,6 +168,9 @@ pub enum WorkerEvent {
         conversation: ConversationId,
         /// What it is to do.
         brief: String,
+        /// Its own worktree, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worktree: Option<Worktree>,
     },
     /// Its director has sent it more.
     Sent {
@@ -202,12 +209,13 @@ pub struct Workers {
 impl Workers {
     /// Takes in the next event.
     pub(crate) fn apply(&mut self, number: u64, event: &WorkerEvent) {
-        if let WorkerEvent::Spawned { label, tier, conversation, brief } = event {
+        if let WorkerEvent::Spawned { label, tier, conversation, brief, worktree } = event {
             let worker = Worker {
                 number,
                 label: label.clone(),
                 tier: *tier,
                 conversation: conversation.clone(),
+                worktree: worktree.clone(),
                 status: WorkerStatus::Queued,
                 worked_ms: 0,
                 pending: vec![brief.clone()],
@@ -311,6 +319,7 @@ mod tests {
             tier: WorkerTier::Fast,
             conversation: ConversationId("c".into()),
             brief: "Work.".into(),
+            worktree: None,
         };
         workers.apply(1, &spawned);
         workers

@@ -20,6 +20,9 @@ pub(crate) struct Arguments {
     /// `fast` for mechanical work with a clear specification, `good` for design, judgement and review.
     #[serde(default)]
     tier: WorkerTier,
+    /// Whether it works on a copy of its own, a git worktree. Its changes then come back as an edit that you accept or discard with `resolve`.
+    #[serde(default)]
+    worktree: bool,
 }
 
 impl Tool for VibeSpawn {
@@ -36,7 +39,7 @@ impl Tool for VibeSpawn {
     }
 
     async fn call(&self, arguments: Arguments, _: &Context) -> Result<Output, ToolError> {
-        let Arguments { brief, label, tier } = arguments;
+        let Arguments { brief, label, tier, worktree } = arguments;
         let label = label.split_whitespace().collect::<Vec<_>>().join(" ");
         if brief.trim().is_empty() {
             return Err(ToolError::model("`brief` is empty. Write what the worker is to do."));
@@ -49,7 +52,7 @@ impl Tool for VibeSpawn {
                 "`label` is longer than {WORKER_LABEL} characters. What the worker is to do belongs into `brief`."
             )));
         }
-        let (number, queued) = self.0.spawn(label.clone(), tier, brief).await?;
+        let (number, queued) = self.0.spawn(label.clone(), tier, brief, worktree).await?;
         let id = worker_id(number);
         let text = if queued {
             format!(
