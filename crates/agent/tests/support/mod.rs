@@ -3,6 +3,8 @@
 #![allow(clippy::unnecessary_wraps, reason = "lists of answers hold failures too")]
 #![allow(dead_code, reason = "every test file uses a part of this")]
 
+pub(crate) mod workers;
+
 use std::{
     path::{Path, PathBuf},
     sync::{
