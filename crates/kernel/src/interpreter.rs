@@ -12,15 +12,17 @@ use tokio::{io::AsyncReadExt, time::timeout};
 
 use crate::{
     Enclosure,
+    cell::Language,
     frames::{self, Frame, Reader},
     limits::{GRACE, START, START_OUTPUT},
-    worker::{self, Handle, Language, Parts},
+    worker::{self, Handle, Parts},
 };
 
 const PYTHON_BOOT: &str = include_str!("python/boot.py");
 const PYTHON_WORKER: &str = include_str!("python/worker.py");
 const PYTHON_DISPLAYS: &str = include_str!("python/displays.py");
-const PYTHON_MAGICS: &str = include_str!("python/magics.py");
+const PYTHON_MAGICS: &str =
+    concat!(include_str!("python/magics.py"), "\n", include_str!("python/modules.py"));
 const JAVASCRIPT_WORKER: &str = include_str!("javascript/worker.cjs");
 
 /// An interpreter that could be used.

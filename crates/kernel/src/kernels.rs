@@ -15,9 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     bridge::Bridge,
+    cell::{Cell, Language, Ran},
     interpreter::{self, Started},
     limits::{IDLE, INACTIVITY},
-    worker::{Cell, Handle, Language, Ran, Shared},
+    worker::{Handle, Shared},
 };
 
 /// Where a conversation's programs run, when not on the host (SPEC E7). Haft starts a kernel through it and never boots it.

@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 mod bridge;
+mod cell;
 mod display;
 mod frames;
 mod interpreter;

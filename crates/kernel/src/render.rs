@@ -7,12 +7,12 @@ use haft_tool::{Content, Output, ToolError};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    cell::{End, Language, Ran, Why},
     display::{Display, fit},
     frames::Table,
     kernels::Evaluated,
     limits::{HTML, SHOWN_ERR, SHOWN_OUT, SHOWN_TEXT, SHOWN_TRACEBACK},
     output::Stored,
-    worker::{End, Language, Ran, Why},
 };
 
 /// The answer to a cell. Decodes pictures, which takes a while.

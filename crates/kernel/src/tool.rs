@@ -8,11 +8,11 @@ use serde::Deserialize;
 
 use crate::{
     Kernels,
+    cell::Language,
     kernels::Request,
     limits::{INACTIVITY_MOST, SOURCE},
     render,
     rewrite::{self, Rewritten},
-    worker::Language,
 };
 
 /// Runs cells in the conversation's kernels.

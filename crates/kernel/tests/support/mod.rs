@@ -249,15 +249,15 @@ pub fn tiny_png() -> Vec<u8> {
 /// The environment with the packages that the tests of displays are about. `cargo xtask test` fetches it and wants it used.
 pub fn python_with_packages() -> Option<PathBuf> {
     let provisioned = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/provision");
-    let found =
-        std::fs::read_dir(&provisioned).into_iter().flatten().flatten().map(|entry| entry.path()).find(
-            |path| {
-                let name = path.file_name().unwrap().to_string_lossy().into_owned();
-                name.starts_with("python-kernels-")
-                    && !name.ends_with(".part")
-                    && path.join("bin/python").exists()
-            },
-        );
+    let found = std::fs::read_dir(&provisioned)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            name.starts_with("python-kernels-") && !name.contains(".part") && path.join("bin/python").exists()
+        });
     if found.is_none() {
         assert!(
             std::env::var_os("HAFT_REQUIRE_SERVERS").is_none(),
