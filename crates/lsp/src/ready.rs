@@ -64,7 +64,9 @@ fn look(server: &Server) -> Look {
         },
         Readiness::Reports => {
             let begun = server.work().iter().any(|(_, work)| work.begun > 0);
-            match FIRST_WORK.checked_sub(server.since_first_open().unwrap_or_else(|| server.since_initialized())) {
+            match FIRST_WORK
+                .checked_sub(server.since_first_open().unwrap_or_else(|| server.since_initialized()))
+            {
                 Some(rest) if !begun && !rest.is_zero() => Look::MayBegin(rest),
                 _ => Look::Done(Wait::Ready),
             }

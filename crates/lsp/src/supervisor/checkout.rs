@@ -24,8 +24,11 @@ pub struct Checkout {
     table: Arc<Table>,
     /// What was found a moment ago, so that a row of questions does not look for markers and programs each time. Only what was found: a
     /// server that has just been installed is seen at once.
-    found: Arc<Mutex<HashMap<(PathBuf, OsString), (Instant, Vec<Place>)>>>,
+    found: Arc<Mutex<FoundPlaces>>,
 }
+
+/// By directory and kind of file name, with the time at which they were found.
+type FoundPlaces = HashMap<(PathBuf, OsString), (Instant, Vec<Place>)>;
 
 /// A server that belongs to a file, with its root and its program found.
 #[derive(Clone, Debug, PartialEq)]

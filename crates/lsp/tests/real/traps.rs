@@ -93,3 +93,17 @@ async fn settings_reach_servers_that_need_them() {
     assert!(none.all_text().contains("vscode-json-language-server"), "{}", none.all_text());
     project.checkout.servers().shut_down().await;
 }
+
+/// tsserver reports no progress for it, so waiting for progress would be waiting in vain.
+#[tokio::test]
+async fn a_definition_in_a_project_without_a_configuration_file_is_not_the_import() {
+    let Some(path) = path_with(&["typescript-language-server"]) else { return };
+    let files = [
+        ("package.json", "{}"),
+        ("util.js", "export function greet(n) { return n; }\n"),
+        ("main.js", "import { greet } from \"./util.js\";\nconst a = greet(1);\n"),
+    ];
+    let project = Project::new("project", path, &files);
+    assert_eq!(project.places("definition", "main.js", 2, "greet").await, ["util.js:1"]);
+    project.checkout.servers().shut_down().await;
+}
