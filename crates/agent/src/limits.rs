@@ -52,7 +52,7 @@ pub(crate) const WORKER_WAIT_SECONDS: u32 = 30;
 /// How long it may be told to wait: longer than a test suite, shorter than a forgotten run.
 pub(crate) const WORKER_WAIT_MOST_SECONDS: u32 = 1_800;
 /// How long one git command for a worktree may take: a checkout of a large repository from a slow disk.
-pub(crate) const GIT_TIME: Duration = Duration::from_secs(120);
+pub(crate) const GIT_TIME: Duration = Duration::from_mins(2);
 /// Bytes that one git command may say: names and diffs of a worker's changes.
 pub(crate) const GIT_OUTPUT: usize = 4 * 1024 * 1024;
 /// Characters of the diff of a worktree in a worker's report.

@@ -131,11 +131,15 @@ impl Roster {
                 number
             };
             let mut leaving = Leaving { roster: &roster, number: Some(number) };
-            let worktree = match worktree {
-                true => Some(roster.worktrees.make(&conversation.0).await.map_err(|why| {
-                    ToolError::model(format!("No worker was spawned: {why}. Without `worktree` it works in your directory."))
-                })?),
-                false => None,
+            let worktree = if worktree {
+                let made = roster.worktrees.make(&conversation.0).await;
+                Some(made.map_err(|why| {
+                    ToolError::model(format!(
+                        "No worker was spawned: {why}. Without `worktree` it works in your directory."
+                    ))
+                })?)
+            } else {
+                None
             };
             let spawned = WorkerEvent::Spawned { label, tier, conversation, brief, worktree: worktree.clone() };
             if let Err(error) = roster.record(vec![(number, spawned)]).await {
