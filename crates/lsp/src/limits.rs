@@ -124,7 +124,7 @@ pub(crate) const FIXES_WAIT: Duration = Duration::from_secs(6);
 /// How long a write is held up by diagnostics in all (SPEC W4).
 pub(crate) const WRITE_INLINE: Duration = Duration::from_millis(500);
 /// The part of it that may go to the state before the write. A warm server that has the file open needs a few milliseconds.
-pub(crate) const BASELINE_INLINE: Duration = Duration::from_millis(200);
+pub(crate) const BASELINE_SHARE: f64 = 0.4;
 /// The part of it that may go to other files once those of the change are known.
 pub(crate) const OTHERS_INLINE: Duration = Duration::from_millis(60);
 /// How long a server that has started within this time may take for a file, in the background (the slowest needs 21 s for a small project).

@@ -1,7 +1,12 @@
 //! `lsp_rename` against the real servers (SPEC N1, N2): definition, imports and uses change, the project still builds, and a failure at any step leaves
 //! everything as it was.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods, reason = "tests; the builds are run as a person would")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests; the builds are run as a person would"
+)]
 
 #[path = "real/support.rs"]
 #[allow(dead_code, reason = "shared with the other tests of real servers")]
@@ -9,8 +14,7 @@ mod support;
 
 use std::{
     collections::BTreeMap,
-    fs,
-    io,
+    fs, io,
     path::Path,
     process::Command,
     sync::{
@@ -19,7 +23,10 @@ use std::{
     },
 };
 
-use haft_lsp::{Checkout, LspRename, WriteDiagnostics, servers::{ServerOverride, Table}};
+use haft_lsp::{
+    Checkout, LspRename, WriteDiagnostics,
+    servers::{ServerOverride, Table},
+};
 use haft_system::{Changes, Workdir};
 use haft_tool::{Call, Context, Family, Origin, Outcome, Registry, Surface};
 use pretty_assertions::assert_eq;
@@ -30,7 +37,9 @@ use support::{Project, link_package, path_with};
 async fn rename(checkout: &Checkout, changes: &Changes, arguments: Value) -> Outcome {
     let tool = LspRename::new(checkout.clone(), changes.clone());
     let registry = Registry::builder().tool(tool, Family::Workshop).build();
-    registry.call(&Surface::agent(), Call::new("lsp_rename", arguments, Origin::Console), Context::detached()).await
+    registry
+        .call(&Surface::agent(), Call::new("lsp_rename", arguments, Origin::Console), Context::detached())
+        .await
 }
 
 /// Every text file of a project.
@@ -89,8 +98,18 @@ impl Case {
         let [program, arguments @ ..] = self.build else { return };
         let path = path_with(self.programs).unwrap();
         let program = program.replace("ROOT", project.root.to_str().unwrap());
-        let output = Command::new(program).args(arguments).current_dir(&project.root).env("PATH", path).output().unwrap();
-        assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let output = Command::new(program)
+            .args(arguments)
+            .current_dir(&project.root)
+            .env("PATH", path)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     async fn run(&self) {
@@ -100,7 +119,8 @@ impl Case {
         self.refusals(&project, &before).await;
         self.failures(&project, &before).await;
 
-        let watch = WriteDiagnostics::with_inline(project.checkout.clone(), std::time::Duration::from_secs(60));
+        let watch =
+            WriteDiagnostics::with_inline(project.checkout.clone(), std::time::Duration::from_secs(60));
         project.changes.observe(Arc::new(watch));
         let renamed = |new_name: &str| -> BTreeMap<String, String> {
             let text = |(file, text): (&String, &String)| {
@@ -131,7 +151,8 @@ impl Case {
     /// What must not be done is not done, and said.
     async fn refusals(&self, project: &Project, before: &BTreeMap<String, String>) {
         let (file, line) = self.definition;
-        let bad = [("greet", "9bad name"), ("greet", "a-b"), ("greet", ""), ("greet", "greet"), ("absent", "b")];
+        let bad =
+            [("greet", "9bad name"), ("greet", "a-b"), ("greet", ""), ("greet", "greet"), ("absent", "b")];
         for (symbol, new_name) in bad {
             let arguments = json!({ "file": file, "line": line, "symbol": symbol, "new_name": new_name });
             let outcome = rename(&project.checkout, &project.changes, arguments).await;
@@ -156,7 +177,8 @@ impl Case {
             };
             let workdir = Workdir::new(&project.root).unwrap();
             let (changes, _) = Changes::open_with_hook(workdir, journal.path().to_owned(), hook).unwrap();
-            let arguments = json!({ "file": file, "line": line, "symbol": "greet", "new_name": self.new_name });
+            let arguments =
+                json!({ "file": file, "line": line, "symbol": "greet", "new_name": self.new_name });
             let outcome = rename(&project.checkout, &changes, arguments).await;
             if outcome.is_error {
                 assert_eq!(&contents(&project.root), before, "failed at step {nth}: {}", outcome.all_text());
@@ -196,8 +218,14 @@ const TYPESCRIPT: Case = Case {
         ("package.json", "{\"name\": \"p\"}"),
         ("tsconfig.json", "{\"compilerOptions\": {\"strict\": true, \"noEmit\": true, \"types\": []}}"),
         ("util.ts", "export function greet(name: string): string {\n  return `🦀 ${name}`;\n}\n"),
-        ("main.ts", "import { greet } from \"./util\";\n\nconst e = \"🦀日本\"; export const m = greet(e) + greet(\"b\");\n"),
-        ("other.ts", "import * as util from \"./util\";\r\n// hello\r\nexport const 日本 = \"日\", n = util.greet(\"c\");\r\n"),
+        (
+            "main.ts",
+            "import { greet } from \"./util\";\n\nconst e = \"🦀日本\"; export const m = greet(e) + greet(\"b\");\n",
+        ),
+        (
+            "other.ts",
+            "import * as util from \"./util\";\r\n// hello\r\nexport const 日本 = \"日\", n = util.greet(\"c\");\r\n",
+        ),
         ("notes.md", "call greet\n"),
     ],
     programs: &["typescript-language-server"],
@@ -238,7 +266,10 @@ async fn gopls() {
         files: &[
             ("go.mod", "module p\n\ngo 1.21\n"),
             ("util.go", "package main\n\nfunc greet(name string) string {\n\treturn \"🦀\" + name\n}\n"),
-            ("main.go", "package main\n\nfunc main() {\n\te := \"🦀日本\"; println(greet(e), greet(\"b\"))\n}\n"),
+            (
+                "main.go",
+                "package main\n\nfunc main() {\n\te := \"🦀日本\"; println(greet(e), greet(\"b\"))\n}\n",
+            ),
         ],
         programs: &["gopls", "go"],
         package: None,
@@ -256,8 +287,14 @@ async fn gopls() {
 async fn rust_analyzer() {
     let case = Case {
         files: &[
-            ("Cargo.toml", "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n"),
-            ("src/lib.rs", "pub mod util;\nuse util::greet;\n\npub fn m() -> String {\n    let e = \"🦀日本\"; greet(e) + &greet(\"b\")\n}\n"),
+            (
+                "Cargo.toml",
+                "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+            ),
+            (
+                "src/lib.rs",
+                "pub mod util;\nuse util::greet;\n\npub fn m() -> String {\n    let e = \"🦀日本\"; greet(e) + &greet(\"b\")\n}\n",
+            ),
             ("src/util.rs", "pub fn greet(name: &str) -> String {\n    format!(\"🦀{name}\")\n}\n"),
         ],
         programs: &["rust-analyzer", "cargo"],

@@ -53,14 +53,10 @@ impl Watched {
 
     async fn said(&self, files: &[(&str, &str)]) -> Said {
         let note = self.write(files).await;
-        if std::env::var_os("FZ").is_some() {
-            for server in self.project.checkout.running() {
-                eprintln!("{:?} {:?}\n  pub {:?}\n work {:?}", server.id(), note, server.published_since(0), server.work());
-            }
-        }
         let list = note.structured["new_diagnostics"].as_array().unwrap();
         let place = |one: &Value| format!("{}:{}", one["file"].as_str().unwrap(), one["line"]);
-        let said = Said { new: list.iter().map(place).collect(), verified: note.structured["verified"] == true };
+        let said =
+            Said { new: list.iter().map(place).collect(), verified: note.structured["verified"] == true };
         assert!(said.verified, "{note:?}");
         said
     }
@@ -84,7 +80,12 @@ struct Story {
 
 impl Story {
     fn text(&self, lines: &[&str]) -> String {
-        format!("{}{}{}", self.frame.0, lines.iter().map(|line| format!("{line}\n")).collect::<String>(), self.frame.1)
+        format!(
+            "{}{}{}",
+            self.frame.0,
+            lines.iter().map(|line| format!("{line}\n")).collect::<String>(),
+            self.frame.1
+        )
     }
 
     /// 1-based line of the first of the lines.
@@ -122,7 +123,10 @@ impl Story {
 }
 
 const PYTHON: Story = Story {
-    files: &[("pyproject.toml", "[project]\nname = \"p\"\nversion = \"1\"\n"), ("a.py", "emoji = \"🦀🦀日本\"\nx: int = \"a\"\n")],
+    files: &[
+        ("pyproject.toml", "[project]\nname = \"p\"\nversion = \"1\"\n"),
+        ("a.py", "emoji = \"🦀🦀日本\"\nx: int = \"a\"\n"),
+    ],
     file: "a.py",
     fine: "emoji = \"🦀🦀日本\"",
     fault: "x: int = \"a\"",
@@ -132,7 +136,10 @@ const PYTHON: Story = Story {
 const TYPESCRIPT: Story = Story {
     files: &[
         ("package.json", "{\"name\": \"p\"}"),
-        ("tsconfig.json", "{\"compilerOptions\": {\"strict\": true, \"noEmit\": true, \"types\": [], \"ignoreDeprecations\": \"6.0\"}}"),
+        (
+            "tsconfig.json",
+            "{\"compilerOptions\": {\"strict\": true, \"noEmit\": true, \"types\": [], \"ignoreDeprecations\": \"6.0\"}}",
+        ),
         ("a.ts", "export {};\n{ const e = \"🦀日本\"; void e; }\n{ const x: number = \"a\"; void x; }\n"),
     ],
     file: "a.ts",
@@ -142,7 +149,10 @@ const TYPESCRIPT: Story = Story {
 };
 
 const C: Story = Story {
-    files: &[("compile_flags.txt", "-Wall\n"), ("a.c", "void f(void) {\n  const char *e = \"🦀日本\"; (void)e;\n  missing_one = 1;\n}\n")],
+    files: &[
+        ("compile_flags.txt", "-Wall\n"),
+        ("a.c", "void f(void) {\n  const char *e = \"🦀日本\"; (void)e;\n  missing_one = 1;\n}\n"),
+    ],
     file: "a.c",
     fine: "  (void)\"🦀日本\";",
     fault: "  missing_one = 1;",
@@ -150,7 +160,10 @@ const C: Story = Story {
 };
 
 const GO: Story = Story {
-    files: &[("go.mod", "module p\n\ngo 1.21\n"), ("a.go", "package p\n\nfunc F() {\n\t_ = \"🦀日本\"\n\tvar _ int = \"a\"\n}\n")],
+    files: &[
+        ("go.mod", "module p\n\ngo 1.21\n"),
+        ("a.go", "package p\n\nfunc F() {\n\t_ = \"🦀日本\"\n\tvar _ int = \"a\"\n}\n"),
+    ],
     file: "a.go",
     fine: "\t_ = \"🦀日本\"",
     fault: "\tvar _ int = \"a\"",
@@ -189,7 +202,8 @@ async fn tell(story: &Story, programs: &[&str], package: Option<(&str, &str)>, d
     let project = without(project, disable);
     let watched = Watched::new(project);
     story.tell(&watched).await;
-    let servers: Vec<String> = watched.project.checkout.running().iter().map(|server| server.id().to_owned()).collect();
+    let servers: Vec<String> =
+        watched.project.checkout.running().iter().map(|server| server.id().to_owned()).collect();
     assert!(!servers.iter().any(|id| disable.contains(&id.as_str())), "{servers:?}");
     watched.project.checkout.servers().shut_down().await;
     assert!(watched.watch.settled(Duration::from_secs(60)).await);
@@ -212,12 +226,24 @@ async fn ty_with_ruff_beside_it() {
 
 #[tokio::test]
 async fn typescript_language_server() {
-    tell(&TYPESCRIPT, &["typescript-language-server"], Some(("typescript-language-server", "typescript")), &["tsgo", "vtsls", "eslint"]).await;
+    tell(
+        &TYPESCRIPT,
+        &["typescript-language-server"],
+        Some(("typescript-language-server", "typescript")),
+        &["tsgo", "vtsls", "eslint"],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn typescript_7() {
-    tell(&TYPESCRIPT, &[], Some(("typescript-7", "typescript")), &["typescript-language-server", "vtsls", "eslint"]).await;
+    tell(
+        &TYPESCRIPT,
+        &[],
+        Some(("typescript-7", "typescript")),
+        &["typescript-language-server", "vtsls", "eslint"],
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -293,4 +293,3 @@ fn answer(workdir: &Workdir, ran: Vec<Ran>, unchecked: Vec<Unchecked>) -> Output
     }
     Output::text(text.trim_end()).structured(structured)
 }
-

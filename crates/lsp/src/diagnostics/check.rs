@@ -14,7 +14,7 @@ use crate::{
     client::RequestError,
     limits::CHECK_COLD,
     servers::Readiness,
-    supervisor::{Document, Published, Server, ServerState},
+    supervisor::{Document, Published, Server, ServerState, Work},
 };
 
 /// What came of a wait.
@@ -39,6 +39,8 @@ pub(crate) struct Given {
     pub(crate) fresh: bool,
     /// Whether a save was announced with it.
     pub(crate) saved: bool,
+    /// Whether it is one of several that were saved together: a checker that began at the first save is broken off at the next.
+    pub(crate) in_batch: bool,
 }
 
 impl Given {
@@ -55,11 +57,10 @@ impl Given {
         let fresh = before != Some(document.version);
         let mut saved = fresh && before.is_some();
         if written && !saved {
-            let text_document = serde_json::json!({ "uri": &*document.uri });
-            server.notify("textDocument/didSave", serde_json::json!({ "textDocument": text_document }))?;
+            server.saved(&document)?;
             saved = true;
         }
-        Ok(Given { document, mark, at, fresh, saved })
+        Ok(Given { document, mark, at, fresh, saved, in_batch: false })
     }
 
     /// Gives `server` a text of the caller's.
@@ -72,7 +73,7 @@ impl Given {
         let (mark, at) = (server.serial(), Instant::now());
         let document = server.give(path, text)?;
         let fresh = before != Some(document.version);
-        Ok(Given { document, mark, at, fresh, saved: false })
+        Ok(Given { document, mark, at, fresh, saved: false, in_batch: false })
     }
 }
 
@@ -90,20 +91,30 @@ struct Wait<'a> {
     delivery: Delivery,
     /// The serial of the last publication that was taken in.
     seen: u64,
-    external_began: bool,
+    /// A checker that began or ended before this serial says nothing about the text.
+    external_mark: u64,
+    /// The serial of the last end of a checker that was taken in.
+    external_ended: u64,
     pulling: Option<BoxFuture<'a, Result<Vec<Diagnostic>, RequestError>>>,
     pulled_at_refresh: Option<u64>,
     barrier: Option<BoxFuture<'a, Result<(), RequestError>>>,
     barrier_asked: bool,
     ready: bool,
+    /// The serial at the last look.
+    looked: u64,
 }
 
 impl<'a> Wait<'a> {
     fn new(server: &'a Arc<Server>, given: Given, shown: &'a str) -> Self {
-        let rules = rules::of(server.spec());
+        let mut rules = rules::of(server.spec());
+        if given.in_batch
+            && let Some(external) = &mut rules.external
+        {
+            external.settle = external.settle_batch;
+        }
         let standing = server.published(&given.document.path);
         let delivery = delivery(server, rules);
-        let checks = expected_checks(server, rules, given.saved);
+        let checks = expected_checks(server, rules);
         let list = |published: &Published| Diagnostic::list_from_lsp(shown, &published.diagnostics);
         let mut settle = Settle::new(
             rules,
@@ -124,6 +135,7 @@ impl<'a> Wait<'a> {
             }
             _ => given.mark,
         };
+        let external_mark = server.last_save();
         Wait {
             server,
             shown,
@@ -132,12 +144,14 @@ impl<'a> Wait<'a> {
             settle,
             delivery,
             seen,
-            external_began: false,
+            external_mark,
+            external_ended: 0,
             pulling: None,
             pulled_at_refresh: None,
             barrier: None,
             barrier_asked: false,
             ready: true,
+            looked: 0,
         }
     }
 
@@ -215,6 +229,7 @@ impl<'a> Wait<'a> {
             _ => return Some(Checked::Not("the file has changed again".into())),
         }
         let now = Instant::now();
+        let serial = self.server.serial();
         // A pull right after a start may find nothing because nothing is loaded; a publication comes when there is something to say.
         let waits = match (self.server.spec().readiness, self.delivery) {
             (Readiness::ServerStatus, _) => true,
@@ -229,8 +244,11 @@ impl<'a> Wait<'a> {
         if ready && !self.ready {
             self.pulled_at_refresh = None;
             self.pulling = None;
+            // What began after the last look that saw it loading is the first check of what is loaded now.
+            self.external_mark = self.looked;
         }
         self.ready = ready;
+        self.looked = serial;
         self.settle.on(Event::Ready(ready), now);
         let delivery = delivery(self.server, self.rules);
         if delivery != self.delivery {
@@ -240,21 +258,16 @@ impl<'a> Wait<'a> {
         self.take_publication();
         if let Some(external) = self.rules.external {
             let work = self.server.work();
-            let ours: Vec<_> = work
-                .iter()
-                .filter(|(token, work)| {
-                    token.starts_with(external.token) && (work.begun_at > self.given.mark || work.is_active())
-                })
-                .map(|(_, work)| work)
-                .collect();
-            if !ours.is_empty() && !self.external_began {
-                self.external_began = true;
+            let ours =
+                work.iter().filter(|(token, _)| token.starts_with(external.token)).map(|(_, work)| work);
+            let is_active = ours.clone().any(Work::is_active);
+            // One that began before the last save has not seen what was saved.
+            let mark = self.external_mark.max(self.server.last_save());
+            let ended = ours.filter(|work| work.begun_at > mark).map(|work| work.ended_at).max();
+            if is_active {
                 self.settle.on(Event::ExternalBegan, now);
-            }
-            if self.external_began
-                && ours.iter().all(|work| !work.is_active())
-                && ours.iter().any(|work| work.begun_at > self.given.mark || !self.given.saved)
-            {
+            } else if let Some(ended) = ended.filter(|ended| *ended > self.external_ended) {
+                self.external_ended = ended;
                 self.settle.on(Event::ExternalEnded, now);
             }
         }
@@ -334,14 +347,24 @@ impl<'a> Wait<'a> {
 }
 
 /// A checker runs after a save, and once when a server has loaded.
-fn expected_checks(server: &Server, rules: Rules, saved: bool) -> Checks {
+fn expected_checks(server: &Server, rules: Rules) -> Checks {
     let Some(external) = rules.external else { return Checks::No };
     let work = server.work();
-    let mut ours = work.iter().filter(|(token, _)| token.starts_with(external.token)).peekable();
-    if ours.peek().is_some() {
-        return if saved || ours.any(|(_, work)| work.is_active()) { Checks::Surely } else { Checks::No };
+    let ours = work.iter().filter(|(token, _)| token.starts_with(external.token)).map(|(_, work)| work);
+    let has_run = ours.clone().next().is_some();
+    let is_done =
+        ours.clone().any(|work| work.begun_at > server.last_save()) && !ours.clone().any(Work::is_active);
+    match (has_run, is_done) {
+        (true, true) => Checks::No,
+        (true, false) => Checks::Surely,
+        (false, _) if server.age() < CHECK_COLD => Checks::Surely,
+        (false, _) => Checks::Perhaps,
     }
-    if server.age() < CHECK_COLD { Checks::Surely } else { Checks::Perhaps }
+}
+
+/// Whether what a server says now waits for a checker, which looks at the disk and not at what the server was given.
+pub(crate) fn awaits_checker(server: &Server) -> bool {
+    expected_checks(server, rules::of(server.spec())) != Checks::No
 }
 
 fn speaks_of_versions(server: &Server) -> bool {

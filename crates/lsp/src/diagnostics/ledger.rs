@@ -102,7 +102,8 @@ impl Ledger {
         self.writes(&scope.file) > self.scopes.get(scope).map_or(0, |state| state.of_write)
     }
 
-    fn writes(&self, file: &Path) -> u64 {
+    /// How often a file has been written.
+    pub fn writes(&self, file: &Path) -> u64 {
         self.written.get(file).copied().unwrap_or(0)
     }
 
@@ -113,13 +114,18 @@ impl Ledger {
         }
     }
 
-    /// Takes over the state from before the first unverified write, which came in after the file was written (SPEC W3: a server that was still
-    /// starting is shown the old text first).
-    pub fn late_baseline(&mut self, scope: &Scope, before: &[Diagnostic]) {
+    /// Takes over the state from before a write, whether or not that write has been noted by now (SPEC W3: a server that was still starting is shown the old text
+    /// first). `writes` is what [`Ledger::writes`] was before it. Where an earlier write is unverified, nothing is taken over.
+    pub fn baseline_before(&mut self, scope: &Scope, writes: u64, before: &[Diagnostic]) {
         let state = self.scopes.entry(scope.clone()).or_default();
-        if state.known.is_none() {
+        if state.of_write == writes {
             state.known = Some(counts(before));
         }
+    }
+
+    /// The file is being created, so there was nothing before.
+    pub fn created(&mut self, scope: &Scope, writes: u64) {
+        self.scopes.insert(scope.clone(), State { known: Some(Counts::new()), of_write: writes });
     }
 
     /// Notes that a file has been written.
@@ -273,10 +279,27 @@ mod tests {
             ledger.verified(&scope(), &[problem("a", 3)], &still),
             News::Unknown(vec![problem("a", 3)])
         );
+        // The next write's baseline would hide what the one before broke, if that was never verified.
+        let mut ledger = Ledger::new();
+        ledger.wrote(&scope().file);
+        ledger.baseline_before(&scope(), 1, &[problem("a", 3)]);
+        ledger.wrote(&scope().file);
+        assert_eq!(
+            ledger.verified(&scope(), &[problem("a", 3)], &still),
+            News::Unknown(vec![problem("a", 3)])
+        );
+    }
+
+    #[test]
+    fn a_baseline_may_come_after_its_write() {
+        let mut ledger = Ledger::new();
+        ledger.wrote(&scope().file);
+        ledger.baseline_before(&scope(), 0, &[problem("a", 3)]);
+        assert_eq!(ledger.verified(&scope(), &[problem("a", 3)], &still), News::New(vec![]));
         ledger.deleted(&scope().file);
         ledger.wrote(&scope().file);
-        ledger.late_baseline(&scope(), &[problem("a", 3)]);
-        assert_eq!(ledger.verified(&scope(), &[problem("a", 3)], &still), News::New(vec![]));
+        ledger.created(&scope(), 1);
+        assert_eq!(ledger.verified(&scope(), &[problem("a", 3)], &still), News::New(vec![problem("a", 3)]));
     }
 
     #[test]

@@ -32,6 +32,10 @@ pub struct External {
     pub begin_surely_within: Duration,
     /// How long it is waited for in all.
     pub cap: Duration,
+    /// How long after its end nothing that puts it in doubt may come.
+    pub settle: Duration,
+    /// The same after several saves at once: each breaks the check off that the one before began, and the next begins 50 ms later.
+    pub settle_batch: Duration,
 }
 
 /// How to ask exactly.
@@ -66,6 +70,8 @@ pub const RUST_ANALYZER: Rules = Rules {
         begin_within: Duration::from_millis(500),
         begin_surely_within: Duration::from_secs(10),
         cap: Duration::from_mins(1),
+        settle: Duration::from_millis(20),
+        settle_batch: Duration::from_millis(150),
     }),
     whole_workspace: true,
     ..PLAIN
@@ -84,9 +90,7 @@ pub fn of(spec: &ServerSpec) -> Rules {
 
 /// Whether config has switched rust-analyzer's check off.
 fn checks_are_off(spec: &ServerSpec) -> bool {
-    let places = [
-        spec.initialization_options.get("checkOnSave"),
-        spec.settings.pointer("/rust-analyzer/checkOnSave"),
-    ];
+    let places =
+        [spec.initialization_options.get("checkOnSave"), spec.settings.pointer("/rust-analyzer/checkOnSave")];
     places.into_iter().flatten().any(|set| *set == serde_json::Value::Bool(false))
 }

@@ -56,7 +56,8 @@ enum Checker {
     /// May begin until then.
     Awaited(Instant),
     Running,
-    Ended,
+    /// Ended then. One that was only broken off (because the project is loaded anew) ends too, and is followed by another or by word that the project is loading.
+    Ended(Instant),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,8 +161,8 @@ impl Settle {
                 }
             }
             Event::ExternalEnded => {
-                if self.checker == Checker::Running {
-                    self.checker = Checker::Ended;
+                if self.checker != Checker::None {
+                    self.checker = Checker::Ended(now);
                 }
             }
             Event::Ready(ready) => {
@@ -169,7 +170,7 @@ impl Settle {
                     // What was found while the project was loading is worth nothing, and the first check begins now.
                     self.pulled = None;
                     self.sent = now;
-                    if let (Some(begin), Checker::Awaited(_)) = (self.begin, self.checker) {
+                    if let Some(begin) = self.begin {
                         self.checker = Checker::Awaited(now + begin);
                     }
                 }
@@ -188,10 +189,12 @@ impl Settle {
         if !self.ready {
             return Verdict::Wait(None);
         }
-        if let (Some(external), Checker::Awaited(_) | Checker::Running) = (self.rules.external, self.checker)
+        if let (Some(external), Checker::Awaited(_) | Checker::Running | Checker::Ended(_)) =
+            (self.rules.external, self.checker)
         {
             let cap = self.sent + external.cap;
-            if now >= cap {
+            let is_over = matches!(self.checker, Checker::Ended(_));
+            if now >= cap && !is_over {
                 return Verdict::GivenUp(format!(
                     "{} had not ended after {} s",
                     external.name,
@@ -201,6 +204,9 @@ impl Settle {
             match self.checker {
                 Checker::Awaited(until) if now < until => return Verdict::Wait(Some(until)),
                 Checker::Running => return Verdict::Wait(Some(cap)),
+                Checker::Ended(at) if now < at + external.settle => {
+                    return Verdict::Wait(Some(at + external.settle));
+                }
                 _ => {}
             }
         }
@@ -245,7 +251,9 @@ impl Settle {
 fn without_doubles(native: &[Diagnostic], checker: &[Diagnostic]) -> Vec<Diagnostic> {
     let is_double = |one: &Diagnostic| {
         one.code.is_some()
-            && checker.iter().any(|other| (&other.code, other.severity, other.line) == (&one.code, one.severity, one.line))
+            && checker
+                .iter()
+                .any(|other| (&other.code, other.severity, other.line) == (&one.code, one.severity, one.line))
     };
     native.iter().filter(|one| !is_double(one)).cloned().collect()
 }
@@ -325,8 +333,9 @@ mod tests {
         settle.on(published(Some(3), &["new"]), start + ms(600));
         assert_eq!(settle.verdict(start + ms(600)), Verdict::Wait(Some(start + ms(60_000))));
         settle.on(Event::ExternalEnded, start + ms(601));
+        assert_eq!(settle.verdict(start + ms(601)), Verdict::Wait(Some(start + ms(621))));
         assert_eq!(
-            settle.verdict(start + ms(601)),
+            settle.verdict(start + ms(621)),
             Verdict::Settled(vec![problem("native"), problem("new")])
         );
     }
@@ -353,7 +362,25 @@ mod tests {
         settle.on(Event::ExternalBegan, start + ms(8300));
         settle.on(published(Some(1), &["old"]), start + ms(9000));
         settle.on(Event::ExternalEnded, start + ms(9001));
-        assert_eq!(settle.verdict(start + ms(9001)), Verdict::Settled(vec![problem("old")]));
+        assert_eq!(settle.verdict(start + ms(9021)), Verdict::Settled(vec![problem("old")]));
+    }
+
+    #[test]
+    fn a_check_that_was_broken_off_because_the_project_is_loaded_anew_is_no_check() {
+        let start = Instant::now();
+        let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 1, start, Checks::Surely, None);
+        settle.on(Event::Pulled(vec![]), start + ms(5));
+        settle.on(Event::ExternalBegan, start + ms(100));
+        settle.on(published(Some(1), &[]), start + ms(101));
+        settle.on(Event::ExternalEnded, start + ms(200));
+        settle.on(Event::Ready(false), start + ms(210));
+        assert_eq!(settle.verdict(start + ms(300)), Verdict::Wait(None));
+        settle.on(Event::Ready(true), start + ms(900));
+        settle.on(Event::Pulled(vec![]), start + ms(905));
+        settle.on(Event::ExternalBegan, start + ms(1000));
+        settle.on(published(Some(1), &["real"]), start + ms(1100));
+        settle.on(Event::ExternalEnded, start + ms(1200));
+        assert_eq!(settle.verdict(start + ms(1220)), Verdict::Settled(vec![problem("real")]));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -40,6 +40,8 @@ pub(super) struct JobFile {
     pub(super) after: Option<Arc<str>>,
     /// Which write of this file it is.
     pub(super) write: u64,
+    /// How often the ledger had the file as written before.
+    pub(super) writes_before: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +83,8 @@ pub(super) struct Found {
 }
 
 impl Job {
-    pub(super) fn new(planned: &[Planned], writes: &mut HashMap<PathBuf, u64>) -> Self {
+    pub(super) fn new(planned: &[Planned], state: &mut State) -> Self {
+        let (writes, ledger) = (&mut state.writes, &state.ledger);
         let text = |bytes: &Option<Arc<[u8]>>| {
             let parsed = bytes.as_ref().and_then(|bytes| TextFile::parse(bytes).ok());
             parsed.map(|file| Arc::<str>::from(file.text))
@@ -103,6 +106,7 @@ impl Job {
                 before: text(&one.before),
                 after: text(&one.after),
                 write: count(&one.file.real),
+                writes_before: ledger.writes(&one.file.real),
             }
         });
         Job {
@@ -217,7 +221,7 @@ pub(super) async fn run(
         let file = job.files.get(*index);
         servers.iter().filter_map(move |server| file.map(|file| (file, server)))
     });
-    let verified = join_all(baselines.map(|(file, server)| baseline(&inner, file, server))).await;
+    let verified = join_all(baselines.map(|(file, server)| baseline(&inner, file, server, &committed))).await;
     let complete = verified.iter().all(|verified| *verified);
     for server in &all {
         snapshot_others(&inner, &job, server);
@@ -246,6 +250,12 @@ pub(super) async fn run(
             let sent = Given::from_disk(server, &file.path, true).map_err(|error| error.to_string());
             job.results().waiting.push((server.id().to_owned(), file.shown.clone()));
             given.push((*index, server.clone(), sent));
+        }
+    }
+    let in_batch = given.len() > 1;
+    for (_, _, sent) in &mut given {
+        if let Ok(sent) = sent {
+            sent.in_batch = in_batch;
         }
     }
     let checks = given.into_iter().filter_map(|(index, server, given)| {
@@ -278,14 +288,17 @@ fn relevant(list: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 /// Takes the state before the change into the ledger; whether it is known.
-async fn baseline(inner: &Inner, file: &JobFile, server: &Arc<Server>) -> bool {
+async fn baseline(
+    inner: &Inner,
+    file: &JobFile,
+    server: &Arc<Server>,
+    committed: &watch::Receiver<Option<bool>>,
+) -> bool {
     let path = file.from.as_deref().unwrap_or(&file.path);
     let place = scope(server, path);
     match (file.kind, &file.before) {
         (ChangeKind::Created, _) => {
-            let mut state = inner.state();
-            state.ledger.baseline(&place, &[]);
-            state.ledger.late_baseline(&place, &[]);
+            inner.state().ledger.created(&place, file.writes_before);
             return true;
         }
         (ChangeKind::Deleted, _) | (_, None) => return true,
@@ -302,16 +315,21 @@ async fn baseline(inner: &Inner, file: &JobFile, server: &Arc<Server>) -> bool {
         return true;
     }
     let Ok(given) = Given::text(server, path, text) else { return false };
+    let needs_disk = check::awaits_checker(server);
     if let Checked::Verified(found) =
         check::wait(server, given, &file.shown, Instant::now() + patience(server)).await
     {
-        let mut state = inner.state();
-        // The file may have been renamed in the meantime, and the ledger with it.
-        let place =
-            if state.ledger.knows(&place) || file.from.is_none() { place } else { scope(server, &file.path) };
-        let found = relevant(found);
-        state.ledger.baseline(&place, &found);
-        state.ledger.late_baseline(&place, &found);
+        // A checker looks at the disk. What it found there while the file was being written is no state from before.
+        if needs_disk && committed.borrow().is_some() {
+            return false;
+        }
+        // A moved file has taken what was known along with it already.
+        let writes = match (&file.from, committed.borrow().is_some()) {
+            (Some(_), true) => return false,
+            (Some(from), false) => inner.state().ledger.writes(from),
+            (None, _) => file.writes_before,
+        };
+        inner.state().ledger.baseline_before(&place, writes, &relevant(found));
         return true;
     }
     false

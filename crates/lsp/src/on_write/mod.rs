@@ -26,7 +26,7 @@ use tokio::{sync::watch, time::Instant};
 use self::job::Job;
 use crate::{
     diagnostics::ledger::{Ledger, Scope},
-    limits::{BASELINE_INLINE, LATE_JOBS, OTHERS_INLINE, WRITE_INLINE},
+    limits::{BASELINE_SHARE, LATE_JOBS, OTHERS_INLINE, WRITE_INLINE},
     supervisor::{Checkout, Server},
 };
 
@@ -127,7 +127,7 @@ impl ChangeObserver for WriteDiagnostics {
             let mut state = self.inner.state();
             // A commit that was refused leaves its job behind; dropping the sender ends it.
             state.current = None;
-            let job = Arc::new(Job::new(planned, &mut state.writes));
+            let job = Arc::new(Job::new(planned, &mut state));
             let (committed, receiver) = watch::channel(None);
             let previous = state.last.replace(job.clone());
             state.current = Some(Current { job: job.clone(), committed, spent: Duration::ZERO });
@@ -137,7 +137,7 @@ impl ChangeObserver for WriteDiagnostics {
         tokio::spawn(job::run(self.inner.clone(), job.clone(), previous, committed));
         // While an earlier job hangs there is nothing to wait for.
         if is_free {
-            job.baseline_by(begun + BASELINE_INLINE.min(self.inner.inline / 2)).await;
+            job.baseline_by(begun + self.inner.inline.mul_f64(BASELINE_SHARE)).await;
         }
         if let Some(current) = &mut self.inner.state().current {
             current.spent = begun.elapsed();

@@ -1,7 +1,7 @@
 use std::{path::Path, time::Duration};
 
 use haft_system::{Note, TextFile};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     Inner, State,
@@ -104,6 +104,7 @@ pub(super) fn inline(inner: &Inner, job: &Job, waited: Duration) -> Note {
     structured.insert("new_diagnostics".into(), json!(digest.new));
     structured.insert("verified".into(), json!(verified));
     structured.insert("verified_files".into(), json!(verified_files(&digest, &waiting)));
+    insert_unknown(&mut structured, &digest);
     if nothing_to_verify {
         structured.insert(
             "unverified_because".into(),
@@ -155,6 +156,7 @@ pub(super) fn late(inner: &Inner) -> Option<Note> {
     let mut structured = Map::new();
     structured.insert("late_diagnostics".into(), json!(digest.new));
     structured.insert("late_verified_files".into(), json!(verified_files(&digest, &[])));
+    insert_unknown(&mut structured, &digest);
     let text = format!("From an earlier change: {}", text.trim_end());
     Some(Note { text: Some(text), structured })
 }
@@ -230,7 +232,7 @@ fn digest(state: &mut State, results: &[Found]) -> Digest {
                 state.ledger.baseline(&place, &list);
                 continue;
             }
-            state.ledger.late_baseline(&place, &[]);
+            state.ledger.baseline(&place, &[]);
         }
         let moved = line_map(found.before.as_deref(), found.text.as_deref());
         match state.ledger.verified(&place, &list, &moved) {
@@ -258,6 +260,16 @@ fn digest(state: &mut State, results: &[Found]) -> Digest {
     }
     sort(&mut digest.new);
     digest
+}
+
+/// What is there of which it is not known whether it was there before: fields for programs.
+fn insert_unknown(structured: &mut Map<String, Value>, digest: &Digest) {
+    if !digest.unknown.is_empty() {
+        let files: Vec<&String> = digest.unknown.iter().map(|(_, file, _)| file).collect();
+        let list: Vec<&Diagnostic> = digest.unknown.iter().flat_map(|(_, _, list)| list).collect();
+        structured.insert("unknown_before_files".into(), json!(files));
+        structured.insert("present_diagnostics".into(), json!(list));
+    }
 }
 
 /// The files of a change that every server that was asked has verified.

@@ -192,6 +192,14 @@ fn agree(
     for file in verified {
         known.insert(file, now[file].clone());
     }
+    // Where it is not known what was there before, all that is there is said.
+    let Some(unknown) = note.structured.get("unknown_before_files").and_then(Value::as_array) else { return };
+    let unknown: Vec<&str> = FILES.into_iter().filter(|file| unknown.contains(&json!(file))).collect();
+    let present: Counts = unknown.iter().flat_map(|file| now[file].clone()).collect();
+    assert_eq!(reported(note, "present_diagnostics"), present, "{context}");
+    for file in unknown {
+        known.insert(file, now[file].clone());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -141,7 +141,7 @@ impl LspRename {
         let old_name = prepare(&server, &document, &target, position, &resolved.shown).await?;
         let mut edit = ask(&server, &document, position, &arguments.new_name, &target).await?;
         if introduces_alias(&edit, &arguments.new_name) {
-            match self.from_definition(&server, &document, position, &old_name, &arguments.new_name, &target).await {
+            match self.at_definition(&server, &document, position, &old_name, &arguments.new_name, &target).await {
                 Some(whole) => edit = whole,
                 None => notes.push("Only the name in this file was changed, with an alias in the import; the definition keeps its name.".into()),
             }
@@ -182,7 +182,7 @@ impl LspRename {
 
 impl LspRename {
     /// The rename asked for at the definition of what is imported under its own name.
-    async fn from_definition(
+    async fn at_definition(
         &self,
         server: &Server,
         document: &Document,
@@ -213,9 +213,12 @@ async fn ask(
     new_name: &str,
     target: &Target,
 ) -> Result<WorkspaceEdit, ToolError> {
-    let params = json!({ "textDocument": { "uri": &*document.uri }, "position": position, "newName": new_name });
-    let answer =
-        server.ask("textDocument/rename", params, RENAME).await.map_err(|error| refusal(server, target, &error))?;
+    let params =
+        json!({ "textDocument": { "uri": &*document.uri }, "position": position, "newName": new_name });
+    let answer = server
+        .ask("textDocument/rename", params, RENAME)
+        .await
+        .map_err(|error| refusal(server, target, &error))?;
     Ok(WorkspaceEdit::parse(&answer)?)
 }
 
