@@ -287,17 +287,57 @@ fn about(table: &Table) -> String {
 /// A stretch of stdout between displays.
 fn stretch(out: &Stored, from: u64, to: u64, limit: usize) -> String {
     let (bytes, missing) = out.range(from, to);
+    let text = |bytes: &[u8]| tidy(&String::from_utf8_lossy(bytes));
     if missing {
         let head = (out.head.len() as u64).saturating_sub(from).min(bytes.len() as u64) as usize;
         let (head, tail) = bytes.split_at(head);
         return format!(
             "{}\n[… {} bytes left out …]\n{}",
-            ends(&String::from_utf8_lossy(head), limit / 2),
+            ends(&text(head), limit / 2),
             (to - from) - bytes.len() as u64,
-            last(&String::from_utf8_lossy(tail), limit / 2)
+            last(&text(tail), limit / 2)
         );
     }
-    ends(&String::from_utf8_lossy(&bytes), limit)
+    ends(&text(&bytes), limit)
+}
+
+/// Text without what only a terminal understands: colours and other control sequences go, and of a line that was drawn over and over
+/// (a progress bar) the last state stays.
+fn tidy(text: &str) -> String {
+    if !text.contains(['\u{1b}', '\r', '\u{8}']) {
+        return text.to_owned();
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '\u{1b}' => match characters.next() {
+                Some('[') => while characters.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
+                Some(']') => {
+                    while let Some(c) = characters.next() {
+                        if c == '\u{7}' || (c == '\u{1b}' && characters.next_if_eq(&'\\').is_some()) {
+                            break;
+                        }
+                    }
+                }
+                _ => {}
+            },
+            '\u{8}' => {
+                if !plain.ends_with('\n') {
+                    plain.pop();
+                }
+            }
+            c => plain.push(c),
+        }
+    }
+    let mut out = String::with_capacity(plain.len());
+    for line in plain.split_inclusive('\n') {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        let line = line.trim_end_matches('\r');
+        out.push_str(line.rsplit('\r').next().unwrap_or(line));
+        out.push_str(end);
+    }
+    out
 }
 
 fn shown(stored: &Stored, limit: usize, _stream: &str) -> String {
@@ -342,4 +382,25 @@ fn ends(text: &str, limit: usize) -> String {
 /// The end of a text.
 fn last(text: &str, limit: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(limit))..]
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn what_only_a_terminal_understands_is_taken_out() {
+        for (text, expected) in [
+            ("plain\n", "plain\n"),
+            ("\u{1b}[31mred\u{1b}[0m \u{1b}[1;4mbold", "red bold"),
+            ("\r 10%\r 20%\r100%\ndone\r\n", "100%\ndone\n"),
+            ("\u{1b}]0;title\u{7}x\u{1b}]8;;u\u{1b}\\y", "xy"),
+            ("ab\u{8}c\n\u{8}d", "ac\nd"),
+            ("cut \u{1b}[3", "cut "),
+        ] {
+            assert_eq!((text, tidy(text).as_str()), (text, expected));
+        }
+    }
 }
