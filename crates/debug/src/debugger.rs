@@ -3,6 +3,7 @@
 use std::{
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use haft_system::{Supervisor, Workdir};
@@ -10,8 +11,9 @@ use haft_tool::{Context, ToolError};
 use tempfile::TempDir;
 
 use crate::{
+    limits::TIME_TO_LIVE,
     session::{
-        Session,
+        Owner, Session,
         breakpoints::{LineBreak, Placed, Plan},
         state::{End, Phase},
     },
@@ -27,6 +29,8 @@ pub struct Debugger {
     plan: Mutex<Plan>,
     /// For `restart`.
     last: Mutex<Option<Launch>>,
+    /// Of a session.
+    time_to_live: Duration,
 }
 
 #[derive(Default)]
@@ -55,7 +59,13 @@ impl Debugger {
             slot: Mutex::default(),
             plan: Mutex::default(),
             last: Mutex::default(),
+            time_to_live: TIME_TO_LIVE,
         }
+    }
+
+    /// The same with another time limit for sessions than 30 minutes.
+    pub fn with_time_to_live(self, time_to_live: Duration) -> Self {
+        Debugger { time_to_live, ..self }
     }
 
     /// Ends the session, and returns when the adapter and its program are dead. No session can be started any more.
@@ -123,8 +133,12 @@ impl Debugger {
         context: &Context,
     ) -> Result<Arc<Session>, ToolError> {
         let Prepared { adapter, title, launched, transport, begin, scratch } = prepared;
-        let session =
-            Session::open(adapter, title, launched, transport, &self.supervisor, self.workdir.root());
+        let owner = Owner {
+            supervisor: &self.supervisor,
+            directory: self.workdir.root(),
+            time_to_live: self.time_to_live,
+        };
+        let session = Session::open(adapter, title, launched, transport, &owner);
         // In its place before it is begun, so that an end of the conversation in between ends it.
         let closed = {
             let mut slot = self.slot();

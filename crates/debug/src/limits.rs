@@ -39,6 +39,9 @@ pub(crate) const WAIT_MOST: u64 = 600;
 /// How long an adapter has to bring a running program to a stop: 110 ms is the slowest that was measured.
 pub(crate) const PAUSE: Duration = Duration::from_secs(5);
 
+/// After which a pause that has not shown is asked for again.
+pub(crate) const PAUSE_AGAIN: Duration = Duration::from_secs(1);
+
 /// How long an evaluation may take before the call answers that it goes on.
 pub(crate) const EVALUATE: Duration = Duration::from_secs(10);
 

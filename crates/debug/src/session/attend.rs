@@ -13,7 +13,7 @@ use super::{
     state::{End, Phase, State},
 };
 use crate::{
-    limits::{FAREWELL, TIME_TO_LIVE, WATCHDOG, WATCHDOG_ROUNDS},
+    limits::{FAREWELL, WATCHDOG, WATCHDOG_ROUNDS},
     protocol::{Client, Handler},
 };
 
@@ -72,13 +72,21 @@ fn drain(
     });
 }
 
+/// How long things may take that differ from session to session.
+pub(super) struct Times {
+    /// The session's life.
+    pub(super) live: Duration,
+    /// Between the end of the program and the adapter's last words, if it says them unasked.
+    pub(super) settle: Duration,
+}
+
 /// Stands by until the session is over, and ends what is left of it.
 pub(super) async fn attend(
     shared: Arc<Shared>,
     client: Client,
     mut process: Option<Process>,
     launched: bool,
-    settle: Duration,
+    times: Times,
     done: watch::Sender<bool>,
 ) {
     tokio::select! {
@@ -86,8 +94,8 @@ pub(super) async fn attend(
         () = shared.when(|state| matches!(state.phase, Phase::Ended(_)).then_some(())) => {}
         () = shared.end.cancelled() => {}
         () = adapter_end(&mut process) => shared.with(State::closed),
-        () = sleep(TIME_TO_LIVE) => {
-            let why = format!("the session was ended after {} minutes, its time limit", TIME_TO_LIVE.as_secs() / 60);
+        () = sleep(times.live) => {
+            let why = format!("the session was ended at its time limit ({} s)", times.live.as_secs());
             shared.with(|state| state.end(End::Terminated { why }));
         }
         () = vanished(&shared, launched) => {
@@ -95,8 +103,11 @@ pub(super) async fn attend(
             // One that takes the program for stopped knows nothing.
             let mut heard = shared.events();
             for round in 1.. {
-                let ended = shared.when_within(WATCHDOG, |state| matches!(state.phase, Phase::Ended(_)).then_some(())).await;
-                if ended.is_some() {
+                // It may also be that the adapter has died first, and its program of that.
+                let known = |state: &State| {
+                    (state.settled.closed || matches!(state.phase, Phase::Ended(_))).then_some(())
+                };
+                if shared.when_within(WATCHDOG, known).await.is_some() {
                     break;
                 }
                 let now = shared.events();
@@ -111,7 +122,7 @@ pub(super) async fn attend(
     let (phase, closed) = shared.look(|state| (state.phase.clone(), state.settled.closed));
     if matches!(phase, Phase::Ended(End::Exited { .. })) {
         // Its last words: the exit code, the rest of the output.
-        shared.when_within(settle, |state| state.settled.is_final().then_some(())).await;
+        shared.when_within(times.settle, |state| state.settled.is_final().then_some(())).await;
     }
     if !closed {
         // Every adapter answers differently, delve sometimes with an error and lldb-dap by aborting: what counts is that it is

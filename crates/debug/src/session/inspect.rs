@@ -1,14 +1,11 @@
 //! Looking at a program that stands, and placing breakpoints.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::PoisonError,
-};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::{
-    Session, SessionError,
+    Session, SessionError, Top,
     breakpoints::{Asked, LineBreak, Placed, Plan},
     references::Target,
     state::Stop,
@@ -134,16 +131,21 @@ impl Session {
         let is_ours = |frame: &Frame| {
             frame.line.is_some() && frame.file.as_ref().is_some_and(|file| file.starts_with(project))
         };
-        let mut frames = if deep { Vec::new() } else { self.frames(thread, 0, 1).await? };
-        if !frames.first().is_some_and(is_ours) {
-            frames = self.frames(thread, 0, FRAMES).await?;
-        }
-        let epoch = self.shared.with(|state| {
-            state.answered_at_stop();
-            state.epoch
-        });
-        let id = frames.first().and_then(|frame| self.references().frame(frame.id).ok());
-        self.note_top(epoch, id);
+        let mut levels = if deep { FRAMES } else { 1 };
+        let frames = loop {
+            let arguments = json!({"threadId": thread, "startFrame": 0, "levels": levels});
+            let body = self.ask("stackTrace", arguments).await?;
+            let frames = self.take_frames(&body, FRAMES);
+            let epoch = self.shared.with(|state| {
+                state.answered_at_stop();
+                state.epoch
+            });
+            self.note_top(epoch, &body);
+            if levels == FRAMES || frames.first().is_some_and(is_ours) {
+                break frames;
+            }
+            levels = FRAMES;
+        };
         let nearest = frames.iter().position(is_ours);
         standing.top = frames.first().cloned();
         standing.nearest = nearest.filter(|at| *at > 0).map(|at| frames[at].clone());
@@ -192,12 +194,6 @@ impl Session {
         Ok(self.raw_threads().await?.into_iter().map(|thread| (thread.id, thread.name)).collect())
     }
 
-    async fn frames(&self, thread: i64, start: usize, count: usize) -> Result<Vec<Frame>, SessionError> {
-        let arguments = json!({"threadId": thread, "startFrame": start, "levels": count});
-        let body = self.ask("stackTrace", arguments).await?;
-        Ok(self.take_frames(&body, count))
-    }
-
     fn take_frames(&self, body: &Value, most: usize) -> Vec<Frame> {
         let mut references = self.references();
         list::<StackFrame>(body, "stackFrames")
@@ -241,22 +237,24 @@ impl Session {
     /// The adapter's id of the frame that the stopped thread stands in. Known from the look at the stop, as long as it stands there.
     pub(super) async fn top_frame(&self, stop: &Stop) -> Result<Option<i64>, SessionError> {
         let epoch = self.shared.look(|state| state.epoch);
-        let known = *self.top.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, frame)) = known.filter(|(at, _)| *at == epoch) {
-            return Ok(Some(frame));
+        if let Some(known) = self.lock_top().as_ref().filter(|top| top.epoch == epoch) {
+            return Ok(Some(known.id));
         }
         let thread = match stop.thread {
             Some(thread) => thread,
             None => self.some_thread().await?,
         };
         let body = self.ask("stackTrace", json!({"threadId": thread, "startFrame": 0, "levels": 1})).await?;
-        let frame = list::<StackFrame>(&body, "stackFrames").first().map(|frame| frame.id);
-        self.note_top(epoch, frame);
-        Ok(frame)
+        Ok(self.note_top(epoch, &body))
     }
 
-    fn note_top(&self, epoch: u64, frame: Option<i64>) {
-        *self.top.lock().unwrap_or_else(PoisonError::into_inner) = frame.map(|frame| (epoch, frame));
+    /// Keeps the first frame of a stack as the one that the program stands in.
+    fn note_top(&self, epoch: u64, stack: &Value) -> Option<i64> {
+        let frame = list::<StackFrame>(stack, "stackFrames").into_iter().next();
+        let top = frame.map(|frame| Top { epoch, id: frame.id, name: frame.name, line: frame.line });
+        let id = top.as_ref().map(|top| top.id);
+        *self.lock_top() = top;
+        id
     }
 
     /// Our number of the frame that the program stands in.

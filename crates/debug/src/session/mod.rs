@@ -37,7 +37,7 @@ use self::{
 };
 use crate::{
     adapters::Adapter,
-    limits::{ANSWER, FAREWELL, SETTLE, WATCHDOG},
+    limits::{ANSWER, FAREWELL, PAUSE_AGAIN, SETTLE, WATCHDOG},
     protocol::{Client, RequestError, Sent, message::Capabilities},
 };
 
@@ -66,8 +66,8 @@ pub(crate) struct Session {
     pub(crate) adapter_pid: Option<u32>,
     capabilities: OnceLock<Capabilities>,
     references: Mutex<References>,
-    /// The adapter's id of the top frame of the thread that stopped, and the epoch in which it is that.
-    top: Mutex<Option<(u64, i64)>>,
+    /// The top frame of the thread that stopped.
+    top: Mutex<Option<Top>>,
     placed: Mutex<Vec<Placed>>,
     /// An evaluation that its call has stopped waiting for.
     evaluating: tokio::sync::Mutex<Option<Sent>>,
@@ -75,6 +75,46 @@ pub(crate) struct Session {
     panic_breakpoint: OnceLock<i64>,
     /// True once nothing of the session is left.
     over: watch::Receiver<bool>,
+}
+
+/// What a session needs of whoever has it.
+pub(crate) struct Owner<'a> {
+    pub(crate) supervisor: &'a Supervisor,
+    pub(crate) directory: &'a Path,
+    pub(crate) time_to_live: Duration,
+}
+
+/// The frame that the program stands in.
+#[derive(Clone, Debug)]
+struct Top {
+    /// In which it is that.
+    epoch: u64,
+    /// The adapter's.
+    id: i64,
+    /// As the adapter gives it, with what tells instances of a generic function apart.
+    name: String,
+    line: i64,
+}
+
+impl Top {
+    fn is_at(&self, other: &Top) -> bool {
+        self.name == other.name && self.line == other.line
+    }
+}
+
+/// Whether a stop is at a later piece of the line on which the program stood at a breakpoint: lldb calls the pieces of breakpoint 2
+/// `breakpoint 2.1`, `breakpoint 2.2` and so on. A call of the same function hits the first piece first and is no later part.
+fn later_part(before: &Stop, now: &Stop) -> bool {
+    let piece = |stop: &Stop| -> Option<(u32, u32)> {
+        let (number, piece) = stop.detail.as_deref()?.strip_prefix("breakpoint ")?.split_once('.')?;
+        Some((number.parse().ok()?, piece.parse().ok()?))
+    };
+    match (piece(before), piece(now)) {
+        (Some((old, from)), Some((new, to))) => {
+            before.reason == "breakpoint" && now.reason == "breakpoint" && old == new && to > from
+        }
+        _ => false,
+    }
 }
 
 /// Why an operation has no result.
@@ -115,16 +155,16 @@ impl Session {
         title: String,
         launched: bool,
         transport: Transport,
-        supervisor: &Supervisor,
-        directory: &Path,
+        owner: &Owner<'_>,
     ) -> Arc<Session> {
         let has_process = !matches!(transport, Transport::Connected(_));
-        let shared = Shared::new(supervisor.clone(), directory.to_owned(), has_process);
+        let shared = Shared::new(owner.supervisor.clone(), owner.directory.to_owned(), has_process);
         let (client, process) = attend::connect(transport, &shared);
         let adapter_pid = process.as_ref().map(Process::pid);
         let (done, over) = watch::channel(false);
         let settle = if adapter.code_with_farewell { Duration::ZERO } else { SETTLE };
-        tokio::spawn(attend::attend(Arc::clone(&shared), client.clone(), process, launched, settle, done));
+        let times = attend::Times { live: owner.time_to_live, settle };
+        tokio::spawn(attend::attend(Arc::clone(&shared), client.clone(), process, launched, times, done));
         Arc::new(Session {
             adapter,
             title,
@@ -219,22 +259,51 @@ impl Session {
         time: Duration,
         cancel: &CancellationToken,
     ) -> Result<Waited, SessionError> {
-        let stop = self.standing().await?;
+        let until = Instant::now() + time;
+        loop {
+            let before = self.standing().await?;
+            let place = self.lock_top().clone();
+            let waited = self.resume_once(command, thread, &before, until, cancel).await?;
+            let Waited::Stopped(stop) = &waited else { return Ok(waited) };
+            if command != "next" || !later_part(&before, stop) {
+                return Ok(waited);
+            }
+            // A line of Rust or C++ is often several pieces of code, each with the line's breakpoint; a step over the line is not done
+            // at the next piece. The same function, name and all: another instance of a generic one is a stop of its own.
+            let same = match (place, self.top_frame(stop).await) {
+                (Some(place), Ok(Some(_))) => self.lock_top().as_ref().is_some_and(|now| now.is_at(&place)),
+                _ => false,
+            };
+            if !same {
+                return Ok(waited);
+            }
+        }
+    }
+
+    async fn resume_once(
+        &self,
+        command: &'static str,
+        thread: Option<i64>,
+        stop: &Stop,
+        until: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<Waited, SessionError> {
         let thread = match thread.or(stop.thread) {
             Some(thread) => thread,
             None => self.some_thread().await?,
         };
         self.shared.with(state::State::resume);
-        let until = Instant::now() + time;
         let arguments = json!({"threadId": thread});
         let mut sent = match self.client.send(command, arguments).await {
             Ok(sent) => sent,
             Err(error) => return self.lost(error).await,
         };
-        // The stop may come before the response, and the response never (lldb-dap, when the program was killed).
+        // The stop may come before the response, and the response never (lldb-dap, when the program was killed). That the program is
+        // running is only said once the adapter has taken the request in.
+        let taken_in = until.max(Instant::now() + ANSWER);
         tokio::select! {
             biased;
-            waited = self.shared.stop_or_end(until, cancel) => Ok(waited),
+            waited = self.shared.stop_or_end(taken_in, cancel) => Ok(waited),
             answer = sent.wait() => match answer {
                 Ok(_) => Ok(self.shared.stop_or_end(until, cancel).await),
                 Err(error @ RequestError::Failed { .. }) => {
@@ -242,7 +311,7 @@ impl Session {
                     if let Some(end) = self.end_within(WATCHDOG).await {
                         return Ok(Waited::Ended(end));
                     }
-                    self.shared.with(|state| state.resume_failed(stop));
+                    self.shared.with(|state| state.resume_failed(stop.clone()));
                     Err(error.into())
                 }
                 Err(error) => self.lost(error).await,
@@ -266,24 +335,31 @@ impl Session {
             Some(thread) => thread,
             None => self.some_thread().await?,
         };
-        self.shared.with(state::State::pause);
         let until = Instant::now() + time;
-        let mut sent = match self.client.send("pause", json!({"threadId": thread})).await {
-            Ok(sent) => sent,
-            Err(error) => return self.lost(error).await,
-        };
-        tokio::select! {
-            biased;
-            waited = self.shared.stop_or_end(until, cancel) => Ok(waited),
-            answer = sent.wait() => match answer {
-                Ok(_) => Ok(self.shared.stop_or_end(until, cancel).await),
-                // It may have stopped or ended by itself in between.
-                Err(error @ RequestError::Failed { .. }) => match self.phase() {
-                    Phase::Running => Err(error.into()),
-                    _ => Ok(self.shared.stop_or_end(until, cancel).await),
+        loop {
+            self.shared.with(state::State::pause);
+            let turn = until.min(Instant::now() + PAUSE_AGAIN);
+            let mut sent = match self.client.send("pause", json!({"threadId": thread})).await {
+                Ok(sent) => sent,
+                Err(error) => return self.lost(error).await,
+            };
+            let waited = tokio::select! {
+                biased;
+                waited = self.shared.stop_or_end(turn, cancel) => waited,
+                answer = sent.wait() => match answer {
+                    Ok(_) => self.shared.stop_or_end(turn, cancel).await,
+                    // It may have stopped or ended by itself in between.
+                    Err(error @ RequestError::Failed { .. }) => match self.phase() {
+                        Phase::Running => return Err(error.into()),
+                        _ => self.shared.stop_or_end(turn, cancel).await,
+                    },
+                    Err(error) => return self.lost(error).await,
                 },
-                Err(error) => self.lost(error).await,
-            },
+            };
+            // One that comes while the program is just being let go can be lost (debugpy).
+            if waited != Waited::Running || Instant::now() >= until {
+                return Ok(waited);
+            }
         }
     }
 
@@ -404,6 +480,10 @@ impl Session {
         let mut references = self.references.lock().unwrap_or_else(PoisonError::into_inner);
         references.enter(self.shared.look(|state| state.epoch));
         references
+    }
+
+    fn lock_top(&self) -> MutexGuard<'_, Option<Top>> {
+        self.top.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_placed(&self) -> MutexGuard<'_, Vec<Placed>> {

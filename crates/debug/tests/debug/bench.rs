@@ -44,6 +44,15 @@ impl Bench {
         Bench::in_environment(directory, Environment::capture().with("PATH", path))
     }
 
+    /// With another limit to the life of a session.
+    pub(crate) fn with_time_to_live(time: Duration) -> Self {
+        let bench = Bench::new();
+        let workdir = Workdir::new(&bench.root).unwrap();
+        let debugger = Arc::new(Debugger::new(bench.supervisor.clone(), workdir).with_time_to_live(time));
+        let registry = Registry::builder().tool(Debug::new(Arc::clone(&debugger)), Family::Workshop).build();
+        Bench { debugger, registry, ..bench }
+    }
+
     pub(crate) fn in_environment(directory: TempDir, environment: Environment) -> Self {
         let root = directory.path().join("work");
         fs::create_dir(&root).unwrap();

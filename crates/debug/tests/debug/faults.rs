@@ -186,3 +186,19 @@ async fn a_running_program_is_paused_and_refuses_to_be_looked_into() {
         subject.bench.end().await;
     }
 }
+
+#[tokio::test]
+async fn a_session_ends_at_its_time_limit() {
+    let bench = Bench::with_time_to_live(Duration::from_secs(2));
+    bench.put("requirements.txt", "").put("spin.py", "import time\nwhile True:\n    time.sleep(0.01)\n");
+    let subject = Subject {
+        name: "debugpy",
+        bench,
+        launch: json!({"op": "launch", "program": "spin.py", "wait_seconds": 200}),
+        stop: json!({"op": "breakpoints", "file": "spin.py", "lines": []}),
+    };
+    // Whether the limit comes before the program has started or after is the same to the answer.
+    let said = subject.bench.call(subject.launch.clone()).await;
+    assert!(said.all_text().contains("ended at its time limit (2 s)"), "{}", said.all_text());
+    subject.bench.end().await;
+}

@@ -22,7 +22,8 @@ fn mean(sample: &Sample) -> u32 {
 
 fn main() {
     let full = Sample { name: \"full\".to_string(), values: vec![2, 4, 9] };
-    println!(\"{} {}\", full.name, mean(&full));
+    let of_full = mean(&full);
+    println!(\"{} {:?} {}\", full.name, full.values, of_full);
     let empty = Sample { name: \"empty\".to_string(), values: vec![] };
     println!(\"{} {}\", empty.name, mean(&empty));
 }
@@ -64,6 +65,11 @@ async fn a_rust_program_is_built_by_its_name_and_stops_where_it_panics() {
     assert_eq!((values.value("[0]"), values.value("[2]")), ("2".into(), "9".into()));
     let value = bench.ok(json!({"op": "evaluate", "expression": "sum * 2"})).await;
     assert_eq!(value.fields["result"], "30");
+    // A line with `println!` is several pieces of code, each with the breakpoint; one step leaves it all the same.
+    bench.ok(json!({"op": "breakpoints", "file": "src/main.rs", "lines": [18]})).await;
+    let line = bench.ok(op("continue")).await;
+    assert_eq!(line.stop(), at("breakpoint", "src/main.rs", 18));
+    assert_eq!(bench.ok(op("step_over")).await.stop(), at("step", "src/main.rs", 19));
 
     bench.ok(json!({"op": "breakpoints", "file": "src/main.rs", "lines": []})).await;
     let panic = bench.ok(op("continue")).await;
