@@ -3,7 +3,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::disallowed_methods,
     reason = "tests; the builds are run as a person would"
 )]
@@ -120,7 +119,7 @@ impl Case {
         self.failures(&project, &before).await;
 
         let watch =
-            WriteDiagnostics::with_inline(project.checkout.clone(), std::time::Duration::from_secs(60));
+            WriteDiagnostics::with_inline(project.checkout.clone(), std::time::Duration::from_mins(1));
         project.changes.observe(Arc::new(watch));
         let renamed = |new_name: &str| -> BTreeMap<String, String> {
             let text = |(file, text): (&String, &String)| {

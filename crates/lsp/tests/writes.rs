@@ -1,6 +1,6 @@
 //! Diagnostics on write against the real servers (SPEC W1–W5): what a write broke is said, what was broken before is not.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "real/support.rs"]
 #[allow(dead_code, reason = "shared with the other tests of real servers")]
@@ -80,12 +80,7 @@ struct Story {
 
 impl Story {
     fn text(&self, lines: &[&str]) -> String {
-        format!(
-            "{}{}{}",
-            self.frame.0,
-            lines.iter().map(|line| format!("{line}\n")).collect::<String>(),
-            self.frame.1
-        )
+        format!("{}{}\n{}", self.frame.0, lines.join("\n"), self.frame.1)
     }
 
     /// 1-based line of the first of the lines.
@@ -206,7 +201,7 @@ async fn tell(story: &Story, programs: &[&str], package: Option<(&str, &str)>, d
         watched.project.checkout.running().iter().map(|server| server.id().to_owned()).collect();
     assert!(!servers.iter().any(|id| disable.contains(&id.as_str())), "{servers:?}");
     watched.project.checkout.servers().shut_down().await;
-    assert!(watched.watch.settled(Duration::from_secs(60)).await);
+    assert!(watched.watch.settled(Duration::from_mins(1)).await);
 }
 
 #[tokio::test]

@@ -37,8 +37,6 @@ pub(crate) struct Given {
     pub(crate) at: Instant,
     /// Whether it was given just now; otherwise the server has had it for a while.
     pub(crate) fresh: bool,
-    /// Whether a save was announced with it.
-    pub(crate) saved: bool,
     /// Whether it is one of several that were saved together: a checker that began at the first save is broken off at the next.
     pub(crate) in_batch: bool,
 }
@@ -55,12 +53,11 @@ impl Given {
         let (mark, at) = (server.serial(), Instant::now());
         let document = server.sync(path)?;
         let fresh = before != Some(document.version);
-        let mut saved = fresh && before.is_some();
-        if written && !saved {
+        let is_saved = fresh && before.is_some();
+        if written && !is_saved {
             server.saved(&document)?;
-            saved = true;
         }
-        Ok(Given { document, mark, at, fresh, saved, in_batch: false })
+        Ok(Given { document, mark, at, fresh, in_batch: false })
     }
 
     /// Gives `server` a text of the caller's.
@@ -73,7 +70,7 @@ impl Given {
         let (mark, at) = (server.serial(), Instant::now());
         let document = server.give(path, text)?;
         let fresh = before != Some(document.version);
-        Ok(Given { document, mark, at, fresh, saved: false, in_batch: false })
+        Ok(Given { document, mark, at, fresh, in_batch: false })
     }
 }
 

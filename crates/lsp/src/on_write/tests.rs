@@ -236,3 +236,67 @@ async fn a_thousand_writes_with_a_late_registration() {
 async fn a_thousand_writes_with_a_checker() {
     fuzz(Kind::Flycheck, 0, 7).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_costs_a_write_half_a_second_and_says_so() {
+    let place = place(Kind::Pull, 1, 8).await;
+    for round in 0..3 {
+        let begun = Instant::now();
+        let note = place.write(&[("a.fk", Some(&format!("x BADa {round}\n")))]).await;
+        assert_eq!(begun.elapsed().as_millis() / 10, WRITE_INLINE.as_millis() / 10, "{note:?}");
+        assert_eq!(note.structured["verified"], json!(false));
+        assert_eq!(note.structured["new_diagnostics"], json!([]));
+    }
+    // What is said in the end is that it is not known, and nothing of what the first two writes broke counts as known.
+    let later = place.settled().await.unwrap();
+    insta::assert_snapshot!(later.text.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_that_come_and_go() {
+    let place = place(Kind::Pull, 0, 9).await;
+    let bad = Some("x BADa\n");
+    let new = |note: &Note| reported(note, "new_diagnostics").len();
+    // The dice of this seed keep every answer within the inline time or bring it late; either way it is said once.
+    let all = |note: Note, later: Option<Note>| {
+        new(&note) + later.map_or(0, |later| reported(&later, "late_diagnostics").len())
+    };
+    let note = place.write(&[("new.fk", bad)]).await;
+    let later = place.settled().await;
+    assert_eq!(all(note, later), 1, "a new file's errors are new");
+    let note = place.write(&[("new.fk", None)]).await;
+    let later = place.settled().await;
+    assert_eq!(all(note, later), 0, "a deleted file has none");
+    let note = place.write(&[("new.fk", bad)]).await;
+    let later = place.settled().await;
+    assert_eq!(all(note, later), 1, "created again they are new again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_commit_leaves_nothing_behind() {
+    let place = place(Kind::Pull, 0, 10).await;
+    let planned = vec![place.planned("a.fk", Some("x BADa\n"))];
+    place.watch.before(&planned).await;
+    // Refused: `after` is never called. The next write is compared with what is there.
+    let note = place.write(&[("a.fk", Some("x BADb\n"))]).await;
+    let later = place.settled().await;
+    let mut told = reported(&note, "new_diagnostics");
+    told.extend(later.iter().flat_map(|later| reported(later, "late_diagnostics")));
+    assert_eq!(told, counts("a.fk", "x BADb\n", Kind::Pull));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_notes_say() {
+    let place = place(Kind::Versioned, 0, 11).await;
+    let mut said = Vec::new();
+    for text in ["fine\n", "x BADa\ny BADb\n", "x BADa\ny BADb\n\n", "calm\n"] {
+        let note = place.write(&[("a.fk", Some(text))]).await;
+        said.push(format!("inline: {}", note.text.unwrap_or_default()));
+        if let Some(later) = place.settled().await {
+            said.push(format!("late: {}", later.text.unwrap_or_default()));
+        }
+    }
+    let note = place.write(&[("readme.txt", Some("text\n"))]).await;
+    said.push(format!("no server: {:?} {}", note.text, note.structured["unverified_because"]));
+    insta::assert_snapshot!(said.join("\n---\n"));
+}

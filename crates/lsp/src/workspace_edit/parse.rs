@@ -180,9 +180,7 @@ mod tests {
             vec![Step::Edit { path: "/p/a.rs".into(), version: None, edits: vec![edit(0, 0, 1, "x")] }];
         assert_eq!(WorkspaceEdit::parse(&value), Ok(WorkspaceEdit { steps: expected }));
         assert_eq!(WorkspaceEdit::parse(&Value::Null), Ok(WorkspaceEdit::default()));
-        let why = |value: Value| {
-            WorkspaceEdit::parse(&value).unwrap_err().to_string()
-        };
+        let why = |value: Value| WorkspaceEdit::parse(&value).unwrap_err().to_string();
         insta::assert_snapshot!([
             why(json!({"changes": {"jdt://contents/a.class": [{"range": range(0, 0, 1), "newText": "x"}]}})),
             why(json!({"documentChanges": [{"kind": "link"}]})),
