@@ -156,9 +156,10 @@ mod tests {
 
     #[test]
     fn secrets_are_not_passed_on() {
-        let environment = Environment::of([("ANTHROPIC_API_KEY", "a"), ("MY_KEY", "b"), ("PATH", "/bin")], "/")
-            .with_secrets(["MY_KEY"])
-            .with("EDITOR", "ed");
+        let environment =
+            Environment::of([("ANTHROPIC_API_KEY", "a"), ("MY_KEY", "b"), ("PATH", "/bin")], "/")
+                .with_secrets(["MY_KEY"])
+                .with("EDITOR", "ed");
         let names: Vec<&OsStr> = environment.for_children().map(|(name, _)| name).collect();
         assert_eq!(names, ["EDITOR", "PATH"]);
         assert_eq!(environment.get("MY_KEY"), Some("b"), "Haft itself sees them");

@@ -27,9 +27,9 @@ pub use environment::Environment;
 pub use identity::{identity_is_alive, own_identity};
 pub use paths::{PathError, PathState, ResolvedPath, Workdir};
 pub use process::{
-    CapturedOutput, Exit, Finished, OutputMode, Process, ProcessChannel, ProcessGlimpse, ProcessInfo, ProcessSpec,
-    ProcessStderr, ProcessStdin, ProcessStdout, ProcessWatch, RunBounds, RunEnd, SpawnError, StderrMode,
-    StdinMode, Supervisor,
+    CapturedOutput, Exit, Finished, OutputMode, Process, ProcessChannel, ProcessGlimpse, ProcessInfo,
+    ProcessSpec, ProcessStderr, ProcessStdin, ProcessStdout, ProcessWatch, RunBounds, RunEnd, SpawnError,
+    StderrMode, StdinMode, Supervisor,
 };
 pub use text::{EncodeError, Encoding, LineEnding, NotText, TextFile};
 

@@ -412,11 +412,12 @@ impl Reader<'_> {
                 return Err(self.unknown(table, name, at, &["servers"]));
             }
             // Settings of a server are free-form, so the second, plain reading of the file is the simple way to them.
-            let plain: toml::Table = toml::from_str(&self.source.text).map_err(|error| ConfigError::Syntax {
-                file: self.source.shown.clone(),
-                line: line_of(&self.source.text, error.span().map_or(0, |span| span.start)),
-                why: error.message().to_owned(),
-            })?;
+            let plain: toml::Table =
+                toml::from_str(&self.source.text).map_err(|error| ConfigError::Syntax {
+                    file: self.source.shown.clone(),
+                    line: line_of(&self.source.text, error.span().map_or(0, |span| span.start)),
+                    why: error.message().to_owned(),
+                })?;
             let plain = plain.get("lsp").and_then(|lsp| lsp.get("servers"));
             let servers = self.table(table, name, value)?;
             for (id, at, value) in servers.entries() {
@@ -424,9 +425,10 @@ impl Reader<'_> {
                 // Not a table: the error says so.
                 self.table(&servers, id, value)?;
                 let entry = plain.and_then(|servers| servers.get(id)).cloned();
-                let change = entry.map(toml::Value::try_into::<ServerOverride>).transpose().map_err(|error| {
-                    self.problem(&key, at.clone(), "the settings of a language server", error.message())
-                })?;
+                let change =
+                    entry.map(toml::Value::try_into::<ServerOverride>).transpose().map_err(|error| {
+                        self.problem(&key, at.clone(), "the settings of a language server", error.message())
+                    })?;
                 let change = Box::new(change.unwrap_or_default());
                 self.push(key, at, ItemValue::LanguageServer { id: id.to_owned(), change });
             }

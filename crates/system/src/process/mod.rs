@@ -32,4 +32,6 @@ pub use capture::CapturedOutput;
 pub use look::{ProcessGlimpse, ProcessWatch, below, may_trace, owns_connection};
 pub use run::{Finished, RunBounds, RunEnd};
 pub use spec::{Exit, OutputMode, ProcessSpec, SpawnError, StderrMode, StdinMode};
-pub use supervisor::{Process, ProcessChannel, ProcessInfo, ProcessStderr, ProcessStdin, ProcessStdout, Supervisor};
+pub use supervisor::{
+    Process, ProcessChannel, ProcessInfo, ProcessStderr, ProcessStdin, ProcessStdout, Supervisor,
+};
