@@ -18,6 +18,8 @@ use crate::limits::{CHUNK, FRAME, QUEUED_FRAMES};
 pub(crate) enum Frame {
     /// It is ready for cells.
     Ready { version: String, program: String },
+    /// It begins with a cell; without this the cell has not been run.
+    Started { cell: u32 },
     /// Something to be shown; the mark `dN` in its stdout says where.
     Display {
         n: u64,

@@ -158,26 +158,35 @@ impl Kernels {
         let Some((code, quiet)) = code else {
             return Ok(Evaluated { cell: number, ran: None, notices, earlier_cells: 0, interpreter: None });
         };
-        let handle = self.kernel(language, context, &mut notices).await?;
-        let files = self.settings.outputs.as_ref().map(|place| {
-            ["stdout", "stderr"]
-                .map(|stream| place.join(format!("cell_{number}_{}_{stream}.txt", handle.shared.pid)))
-        });
-        let cell = Cell {
-            number,
-            source,
-            code,
-            quiet,
-            budget,
-            files,
-            context: context.clone(),
-            bridge: self.bridge.clone(),
+        let mut attempt = 0;
+        let (handle, ran) = loop {
+            let handle = self.kernel(language, context, &mut notices).await?;
+            let files = self.settings.outputs.as_ref().map(|place| {
+                ["stdout", "stderr"]
+                    .map(|stream| place.join(format!("cell_{number}_{}_{stream}.txt", handle.shared.pid)))
+            });
+            let cell = Cell {
+                number,
+                source: source.clone(),
+                code: code.clone(),
+                quiet,
+                budget,
+                files,
+                context: context.clone(),
+                bridge: self.bridge.clone(),
+            };
+            let ran = tokio::select! {
+                ran = handle.run(cell) => ran,
+                () = self.closed.cancelled() => None,
+            };
+            notices.extend(handle.shared.take_notices());
+            attempt += 1;
+            // A kernel that died before it took the cell up has not run it; another one may.
+            if ran.is_some() || attempt == 2 || self.closed.is_cancelled() {
+                break (handle, ran);
+            }
+            self.slots().live.remove(&language);
         };
-        let ran = tokio::select! {
-            ran = handle.run(cell) => ran,
-            () = self.closed.cancelled() => None,
-        };
-        notices.extend(handle.shared.take_notices());
         let mut slots = self.slots();
         let earlier_cells = slots.live.get(&language).map_or(0, |live| live.cells);
         if !ran.as_ref().is_some_and(|ran| ran.end.state_kept()) {

@@ -139,6 +139,8 @@ impl Stream {
 struct Running {
     cell: Cell,
     answer: oneshot::Sender<Ran>,
+    /// The worker has taken it up.
+    started: bool,
     begin: Instant,
     alive: Instant,
     kept: [Kept; 2],
@@ -287,6 +289,7 @@ impl Actor {
             cancel: cell.context.cancel.child_token(),
             cell,
             answer,
+            started: false,
             begin: now,
             alive: now,
             kept: [Kept::new(out), Kept::new(err)],
@@ -359,6 +362,11 @@ impl Actor {
     fn frame(&mut self, frame: Frame) {
         match frame {
             Frame::Ready { .. } => {}
+            Frame::Started { cell } => {
+                if let Some(running) = self.cell.as_mut().filter(|running| running.cell.number == cell) {
+                    running.started = true;
+                }
+            }
             Frame::Display { n, result, update, id, data, table } => {
                 let Some(running) = &mut self.cell else { return };
                 running.alive = Instant::now();
@@ -549,7 +557,9 @@ impl Actor {
                 self.frame(frame);
             }
         }
-        if let Some(running) = self.cell.take() {
+        // A kernel that was dead before it took the cell up has not run it: its caller hears nothing and takes another kernel.
+        let cell = self.cell.take().filter(|running| running.started || running.interrupt.is_some());
+        if let Some(running) = cell {
             let end = match (&running.interrupt, end) {
                 (Some(Interrupt { why, step: 2.., .. }), _) => End::Killed(*why),
                 (_, Some(end)) => end,

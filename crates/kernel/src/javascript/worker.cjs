@@ -366,6 +366,7 @@
 
   async function run(frame) {
     let status = 'ok', error = null;
+    send({ op: 'started', cell: frame.cell });
     let code = frame.code;
     if (/^\s*\{/.test(code) && !/;\s*$/.test(code)) {
       // An object and not a block, where it can be one.

@@ -447,6 +447,7 @@ def run_cell(frame):
     S.cell = frame["cell"]
     name = "<cell %d>" % S.cell
     source, code = frame["source"], frame["code"]
+    send({"op": "started", "cell": S.cell})
     lines = [line + "\n" for line in source.split("\n")]
     linecache.cache[name] = (len(source), None, lines, name)
     sys.modules["__main__"] = user
