@@ -64,3 +64,5 @@ pub(crate) const NAMED_SKIPPED: usize = 50;
 
 /// A file after a rewrite, in bytes: nested matches whose variable stands twice in the template double with every level.
 pub(crate) const MAX_REWRITTEN_BYTES: usize = 64 << 20;
+/// Bytes from which a file is parsed only by the one thread that takes large files: trees take up to about sixty times the size of their file.
+pub(crate) const LARGE_FILE: usize = 512 * 1024;

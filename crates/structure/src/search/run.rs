@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     languages::Language,
-    limits::{EXACT_BYTES, PARSE_MS},
+    limits::{EXACT_BYTES, LARGE_FILE, PARSE_MS},
     pattern::Reading,
 };
 
@@ -147,6 +147,8 @@ struct Shared<'a, T> {
     cancel: &'a CancellationToken,
     next: AtomicUsize,
     stop: AtomicBool,
+    /// Whether a thread has taken the large files.
+    lane: AtomicBool,
     front: Mutex<Front<T>>,
 }
 
@@ -194,6 +196,7 @@ pub(crate) fn run<T: Send>(
         cancel,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
+        lane: AtomicBool::new(false),
         front: Mutex::new(front),
     };
     let threads = engine.threads.min(files.len().div_ceil(BATCH)).max(1);
@@ -299,9 +302,21 @@ impl<T: Send> Shared<'_, T> {
 
     /// [`Effort::All`], second half.
     fn by_size(&self, candidates: &[(usize, usize)], visit: &(dyn Fn(Visit<'_>) -> Seen<T> + Sync)) {
+        let (large, small) = candidates.split_at(candidates.partition_point(|(_, size)| *size >= LARGE_FILE));
         let mut worker = Worker::new(self.cancel);
+        // One thread takes all the large files, since the tree of a file of megabytes takes fifty times its size and two of them at once would be the
+        // peak of the whole search.
+        if !self.lane.swap(true, Ordering::Relaxed) {
+            for (index, _) in large {
+                if self.halted() {
+                    return;
+                }
+                let came = self.look(&mut worker, *index, visit);
+                self.front().take(*index, came, self.want);
+            }
+        }
         while !self.halted() {
-            let Some((index, _)) = candidates.get(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
+            let Some((index, _)) = small.get(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
             let came = self.look(&mut worker, *index, visit);
             self.front().take(*index, came, self.want);
         }
