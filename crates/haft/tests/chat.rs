@@ -57,7 +57,7 @@ impl Chat {
 
     /// As `expect`, for the first of `texts` that has come; says which.
     fn expect_one(&mut self, texts: &[&str]) -> usize {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             let screen = self.screen.lock().unwrap().clone();
             for (which, text) in texts.iter().enumerate() {

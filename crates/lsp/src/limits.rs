@@ -28,6 +28,10 @@ pub(crate) const GRACE: Duration = Duration::from_millis(300);
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// How often a request is repeated that the server gave up because something changed meanwhile.
 pub(crate) const RETRIES: usize = 5;
+/// How long a list of uses without even the declaration is not believed.
+pub(crate) const EMPTY_USES: Duration = Duration::from_secs(3);
+/// Between two questions for it.
+pub(crate) const EMPTY_USES_PAUSE: Duration = Duration::from_millis(250);
 /// How long a server may take to answer `shutdown`.
 pub(crate) const SHUTDOWN: Duration = Duration::from_secs(2);
 /// How long a server may take to say its version when it is asked on the command line.

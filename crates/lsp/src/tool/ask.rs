@@ -199,7 +199,7 @@ pub(crate) fn failed(server: &Server, method: &str, error: &RequestError) -> Too
     })
 }
 
-fn is_empty(value: &Value) -> bool {
+pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),

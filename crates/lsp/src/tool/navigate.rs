@@ -2,13 +2,14 @@
 
 use haft_tool::{Output, ToolError};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use super::{
     Lsp, LspAction, LspArguments,
-    ask::{Reach, with_notes},
+    ask::{Reach, is_empty, with_notes},
     places::{Shower, listed, read},
 };
-use crate::limits::{PLACES, REFERENCES, REQUEST};
+use crate::limits::{EMPTY_USES, EMPTY_USES_PAUSE, PLACES, REFERENCES, REQUEST};
 
 impl Lsp {
     pub(super) async fn navigate(&self, arguments: &LspArguments) -> Result<Output, ToolError> {
@@ -23,7 +24,24 @@ impl Lsp {
         let target = opened.target(arguments)?;
         opened.needs(method, if uses { "references" } else { what }).await?;
         let more = if uses { json!({ "context": { "includeDeclaration": true } }) } else { Value::Null };
-        let answer = opened.ask(method, opened.at(&target, more), reach, REQUEST).await?;
+        let params = opened.at(&target, more);
+        let mut answer = opened.ask(method, params.clone(), reach, REQUEST).await?;
+        if uses {
+            // The declaration is asked for too, so a list without anything cannot be the uses of a symbol. rust-analyzer answers so in the
+            // moment in which it takes its project up anew, after it had said that it is ready.
+            let until = Instant::now() + EMPTY_USES;
+            while is_empty(&answer.value) && answer.caveat.is_none() {
+                if Instant::now() >= until {
+                    answer.caveat = Some(format!(
+                        "Not even a declaration came, so either this is no symbol to {}, or it does not know the project yet: do not take it for an unused symbol.",
+                        opened.server.id()
+                    ));
+                    break;
+                }
+                sleep(EMPTY_USES_PAUSE).await;
+                answer = opened.ask(method, params.clone(), reach, REQUEST).await?;
+            }
+        }
 
         let mut places = read(&answer.value);
         places.dedup();
