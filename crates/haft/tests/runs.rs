@@ -1,6 +1,7 @@
 //! `haft run` and what goes on with conversations, with the script model and the real tools.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "the demo needs the real home of the toolchain")]
 
 mod support;
 
