@@ -6,8 +6,13 @@
 #[allow(dead_code, reason = "shared with the other tests of real servers")]
 mod support;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    panic::{AssertUnwindSafe, resume_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
+use futures::FutureExt;
 use haft_lsp::{
     Checkout, WriteDiagnostics,
     servers::{ServerOverride, Table},
@@ -251,7 +256,16 @@ async fn gopls() {
     tell(&GO, &["gopls", "go"], None, &[]).await;
 }
 
+/// rust-analyzer now and then never ends a check that it began. "Not verified" is the right word for it, and the story is told again.
 #[tokio::test]
 async fn rust_analyzer() {
-    tell(&RUST, &["rust-analyzer", "cargo"], None, &[]).await;
+    const TRIES: usize = 3;
+    for attempt in 1..=TRIES {
+        let told = AssertUnwindSafe(tell(&RUST, &["rust-analyzer", "cargo"], None, &[])).catch_unwind().await;
+        let Err(panic) = told else { return };
+        let words = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+        if attempt == TRIES || !words.contains("cargo check had not ended") {
+            resume_unwind(panic);
+        }
+    }
 }
