@@ -8,7 +8,7 @@ use haft_debug::Debugger;
 use haft_files::{Jobs, Reads};
 use haft_kernel::{Kernels, Settings};
 use haft_lsp::{Checkout, Servers, WriteDiagnostics, servers::Table};
-use haft_model::{Model, UserPart};
+use haft_model::{Model, Prices, UserPart};
 use haft_store::{ConversationId, StoreError};
 use haft_structure::{Engine, Staging};
 use haft_system::{Changes, Environment, Supervisor, Workdir};
@@ -339,10 +339,19 @@ impl Conversation {
         let Ok(_running) = self.running.try_lock() else { return Err(RunError::Busy) };
         let configured = self.config.max_steps().unwrap_or(MAX_STEPS);
         let instructions = instructions::collect(&self.environment, &self.workdir, &self.config);
+        let notices = instructions.notes.into_iter().map(|text| Event::Notice { text });
+        self.journal.append(notices.collect()).await?;
+        let prices = self.config.model_profile(model.name()).and_then(|profile| profile.prices);
         let run = Run {
             journal: &self.journal,
             registry: &self.registry,
             model,
+            prices: prices.map(|prices| Prices {
+                input: prices.input,
+                output: prices.output,
+                cache_read: prices.cache_read.unwrap_or(prices.input),
+                cache_write: prices.cache_write.unwrap_or(prices.input),
+            }),
             system: system_prompt(&self.workdir, self.surface().kind(), &instructions.text),
             surface: self.surface,
             origin: match self.surface.map(|surface| surface.kind()) {

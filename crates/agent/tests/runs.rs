@@ -441,3 +441,19 @@ async fn wait_until(condition: impl Fn() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+#[tokio::test]
+async fn prices_that_a_person_has_set_are_counted() {
+    let world = World::new().await;
+    let own = world.root.path().join(".config/haft");
+    std::fs::create_dir_all(&own).unwrap();
+    let settings =
+        "[models.profiles.\"openai-chat/puppet\"]\nprices = { input = 1000000.0, output = 2000000.0 }\n";
+    std::fs::write(own.join("haft.toml"), settings).unwrap();
+    let conversation = world.start(Approve::All).await;
+    let mut model = Puppet::new([words("Done.")]);
+    model.name = "openai-chat/puppet";
+    conversation.run(&model, said("Go."), never()).await.unwrap();
+    let spent = conversation.spent();
+    assert_eq!((spent.cost, spent.unpriced_answers), (10.0 + 2.0 * 5.0, 0));
+}

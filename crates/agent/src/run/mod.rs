@@ -8,7 +8,7 @@ use std::{collections::HashSet, sync::Arc};
 use async_trait::async_trait;
 use futures::{StreamExt, future::join_all};
 use haft_model::{
-    Answer, AssistantPart, Event as ModelEvent, Model, ModelError, Request, StopReason, ToolCall,
+    Answer, AssistantPart, Event as ModelEvent, Model, ModelError, Prices, Request, StopReason, ToolCall,
     ToolDefinition, UserPart,
 };
 use haft_tool::{Call, CallId, Context, Origin, Outcome, Progress, Registry, Surface, ToolError};
@@ -37,6 +37,8 @@ pub(crate) struct Run<'a> {
     /// Of all answers together, requests included.
     pub(crate) max_tokens: Option<u64>,
     pub(crate) max_output_tokens: Option<u32>,
+    /// What the settings say of the model's prices; they win over what is known of it.
+    pub(crate) prices: Option<Prices>,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -219,7 +221,7 @@ impl Run<'_> {
             parts: answer.parts.clone(),
             stop: answer.stop,
             usage: answer.usage,
-            cost: self.model.profile().prices.map(|prices| prices.cost(&answer.usage)),
+            cost: self.prices.or(self.model.profile().prices).map(|prices| prices.cost(&answer.usage)),
             model: self.model.name().to_owned(),
         }
     }

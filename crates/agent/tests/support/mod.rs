@@ -142,6 +142,7 @@ fn usage() -> Usage {
 
 /// Gives its answers in order and keeps what it was asked.
 pub(crate) struct Puppet {
+    pub(crate) name: &'static str,
     answers: Mutex<Vec<Result<Answer, ModelError>>>,
     pub(crate) requests: Mutex<Vec<Request>>,
     pub(crate) context_tokens: u32,
@@ -154,6 +155,7 @@ impl Puppet {
         let mut answers: Vec<_> = answers.into_iter().collect();
         answers.reverse();
         Puppet {
+            name: "test/puppet",
             answers: Mutex::new(answers),
             requests: Mutex::default(),
             context_tokens: 100_000,
@@ -169,7 +171,7 @@ impl Puppet {
 #[async_trait]
 impl Model for Puppet {
     fn name(&self) -> &'static str {
-        "test/puppet"
+        self.name
     }
 
     fn profile(&self) -> Profile {
