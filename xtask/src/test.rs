@@ -27,13 +27,31 @@ impl Test {
         ];
         let mut failed = Vec::new();
         for (name, words) in steps {
-            let mut command = repo::cargo(words);
-            // What was provisioned has to be used: a test that finds a server missing then fails instead of leaving it out.
-            command.env("HAFT_REQUIRE_SERVERS", "1");
-            if let Err(error) = repo::run(command) {
-                eprintln!("{error:#}");
-                failed.push(name);
+            let step = || {
+                let mut command = repo::cargo(words.clone());
+                // What was provisioned has to be used: a test that finds a server missing then fails instead of leaving it out.
+                command.env("HAFT_REQUIRE_SERVERS", "1");
+                repo::run(command)
+            };
+            let Err(error) = step() else { continue };
+            eprintln!("{error:#}");
+            // Tests with real servers, debuggers and kernels wait for programs that are not ours, which now and then do not do what they always
+            // do. A whole run is made once more and has to pass; what failed in the first stands above and is still a bug to be found.
+            if name == "tests" && !narrowed {
+                eprintln!(
+                    "\nThe tests are run once more, to tell what always fails from what fails now and then."
+                );
+                match step() {
+                    Ok(()) => {
+                        eprintln!(
+                            "\nThe second run passed. What failed in the first fails now and then: see above."
+                        );
+                        continue;
+                    }
+                    Err(error) => eprintln!("{error:#}"),
+                }
             }
+            failed.push(name);
         }
         if failed.is_empty() {
             eprintln!("\nFormat, lints and tests are in order.");
