@@ -39,7 +39,7 @@ impl Layer for Record {
 
     async fn around(&self, admission: Admission<'_>, context: Context, next: Next<'_>) -> Outcome {
         let started = Event::CallStarted { call: admission.call.clone(), surface: admission.surface.kind() };
-        if let Err(error) = self.journal.append(vec![started]).await {
+        if let Err(error) = self.journal.announce(vec![started]).await {
             tracing::error!(%error, "a call could not be recorded");
             return Outcome::error(format!(
                 "Not done: the call could not be recorded in the transcript ({error})."

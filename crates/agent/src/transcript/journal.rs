@@ -174,6 +174,16 @@ impl Journal {
 
     /// Records events: all or none, in this order. They are on the disk when this returns.
     pub async fn append(&self, events: Vec<Event>) -> Result<(), JournalError> {
+        self.record(events, false).await
+    }
+
+    /// Records what is about to happen ([`Store::announce`](haft_store::Store::announce)): a step that a power cut stops may be lost with
+    /// its announcement, as the whole of what it did is not known then anyway.
+    pub async fn announce(&self, events: Vec<Event>) -> Result<(), JournalError> {
+        self.record(events, true).await
+    }
+
+    async fn record(&self, events: Vec<Event>, ahead: bool) -> Result<(), JournalError> {
         if events.is_empty() {
             return Ok(());
         }
@@ -186,7 +196,11 @@ impl Journal {
         }
         let mut end = self.end.lock().await;
         let first = *end + 1;
-        *end = self.store.append(&self.lease, *end, new).await?;
+        *end = if ahead {
+            self.store.announce(&self.lease, *end, new).await?
+        } else {
+            self.store.append(&self.lease, *end, new).await?
+        };
         for (offset, event) in events.into_iter().enumerate() {
             self.transcript.lock().unwrap_or_else(PoisonError::into_inner).apply(&event);
             self.show(Frame::Event(Arc::new((first + offset as u64, event))));

@@ -17,7 +17,12 @@ use std::{
 
 use async_trait::async_trait;
 
-use self::{artifacts::Files, readers::Readers, signals::Signals, writer::Writer};
+use self::{
+    artifacts::Files,
+    readers::Readers,
+    signals::Signals,
+    writer::{Durability, Writer},
+};
 use crate::{
     Artifact, ArtifactId, ConversationId, ConversationRecord, Follow, Lease, NewEvent, Result, Sequence,
     Store, StoreError, StoredEvent, limits,
@@ -26,8 +31,8 @@ use crate::{
 /// Conversations in an SQLite file, with large artifacts in an `artifacts` directory beside it. Any number of processes of one
 /// machine may have the file open; it must be on a local disk.
 ///
-/// The file, and directories that are made for it, can be read by their owner only. Every write is on the disk (`fsync`) when it
-/// returns. Methods need a tokio runtime.
+/// The file, and directories that are made for it, can be read by their owner only. Every write but [`Store::announce`] is on
+/// the disk (`fsync`) when it returns. Methods need a tokio runtime.
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
@@ -78,7 +83,25 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&rusqlite::Connection) -> std::result::Result<T, fault::Fault> + Send + 'static,
     ) -> Result<T> {
-        self.writer.run(work, |_| ()).await
+        self.writer.run(Durability::Disk, work, |_| ()).await
+    }
+
+    async fn add(
+        &self,
+        lease: &Lease,
+        expected: Sequence,
+        events: Vec<NewEvent>,
+        durability: Durability,
+    ) -> Result<Sequence> {
+        let (lease, clock, signals) = (lease.clone(), self.clock, self.signals.clone());
+        let id = lease.conversation.clone();
+        self.writer
+            .run(
+                durability,
+                move |connection| rows::append(connection, &lease, expected, &events, clock()),
+                move |last| signals.appended(&id, *last),
+            )
+            .await
     }
 }
 
@@ -108,14 +131,11 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, lease: &Lease, expected: Sequence, events: Vec<NewEvent>) -> Result<Sequence> {
-        let (lease, clock, signals) = (lease.clone(), self.clock, self.signals.clone());
-        let id = lease.conversation.clone();
-        self.writer
-            .run(
-                move |connection| rows::append(connection, &lease, expected, &events, clock()),
-                move |last| signals.appended(&id, *last),
-            )
-            .await
+        self.add(lease, expected, events, Durability::Disk).await
+    }
+
+    async fn announce(&self, lease: &Lease, expected: Sequence, events: Vec<NewEvent>) -> Result<Sequence> {
+        self.add(lease, expected, events, Durability::Process).await
     }
 
     async fn read(&self, id: &ConversationId, after: Sequence, limit: usize) -> Result<Vec<StoredEvent>> {

@@ -25,8 +25,6 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, Fault> {
     let mut connection = Connection::open_with_flags(path, flags)?;
     settle(&connection)?;
     bring_up(&mut connection, STEPS)?;
-    // With FULL the write-ahead log is on the disk when a commit returns; with NORMAL the last commits could be lost with the power.
-    connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "journal_size_limit", limits::LOG_BYTES)?;
     Ok(connection)
 }

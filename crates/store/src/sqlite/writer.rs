@@ -1,7 +1,8 @@
 //! The one thread that writes.
 //!
 //! Writes that wait at the same time share a transaction, so that many conversations cost one wait for the disk. Each stands in a
-//! savepoint of its own: one that is refused takes nothing with it. Nobody gets an answer before the transaction is on the disk.
+//! savepoint of its own: one that is refused takes nothing with it. Nobody who asked for the disk gets an answer before the transaction
+//! is on it.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,6 +14,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::fault::Fault;
 use crate::{Result, StoreError, limits};
+
+/// What a write has outlived when it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Durability {
+    /// The end of this process. A power cut may take it until a later write has reached the disk.
+    Process,
+    /// A power cut.
+    Disk,
+}
 
 pub(super) struct Writer {
     queue: mpsc::Sender<Box<dyn Job>>,
@@ -31,15 +41,16 @@ impl Writer {
         Ok(Writer { queue, path })
     }
 
-    /// Runs `work` in a transaction and answers when it is on the disk. `committed` runs then on the writer's thread, even when
-    /// the caller has gone away.
+    /// Runs `work` in a transaction and answers when it is as safe as `durability` says. `committed` runs then on the writer's thread,
+    /// even when the caller has gone away.
     pub(super) async fn run<T: Send + 'static>(
         &self,
+        durability: Durability,
         work: impl FnOnce(&Connection) -> std::result::Result<T, Fault> + Send + 'static,
         committed: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T> {
         let (answer, answered) = oneshot::channel();
-        let job = Write { work: Some(work), outcome: None, committed, answer };
+        let job = Write { durability, work: Some(work), outcome: None, committed, answer };
         self.queue.send(Box::new(job)).await.map_err(|_| self.stopped())?;
         match answered.await {
             Ok(outcome) => outcome.map_err(|fault| fault.at(&self.path)),
@@ -55,6 +66,9 @@ impl Writer {
 
 /// A write on its way through the thread, its types erased.
 trait Job: Send {
+    /// What the transaction has to outlive before the caller is told.
+    fn durability(&self) -> Durability;
+
     /// Does the work; false if it is to be undone.
     fn work(&mut self, connection: &Connection) -> bool;
 
@@ -63,6 +77,7 @@ trait Job: Send {
 }
 
 struct Write<W, T, C> {
+    durability: Durability,
     work: Option<W>,
     outcome: Option<std::result::Result<T, Fault>>,
     committed: C,
@@ -75,6 +90,10 @@ where
     T: Send,
     C: FnOnce(&T) + Send,
 {
+    fn durability(&self) -> Durability {
+        self.durability
+    }
+
     fn work(&mut self, connection: &Connection) -> bool {
         self.outcome = self.work.take().map(|work| work(connection));
         matches!(self.outcome, Some(Ok(_)))
@@ -144,6 +163,13 @@ fn attempt(
     waiting: &mut vec::IntoIter<Box<dyn Job>>,
     taken: &mut Vec<Box<dyn Job>>,
 ) -> rusqlite::Result<()> {
+    // In write-ahead mode a commit under NORMAL waits for nothing, and the next one under FULL takes it along to the disk. The setting
+    // cannot change inside a transaction, so the most careful of those who share it decides.
+    let level = match waiting.as_slice().iter().map(|job| job.durability()).max() {
+        Some(Durability::Process) => "NORMAL",
+        Some(Durability::Disk) | None => "FULL",
+    };
+    connection.pragma_update(None, "synchronous", level)?;
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     for mut job in waiting {
         connection.prepare_cached("SAVEPOINT job")?.execute([])?;
@@ -178,7 +204,11 @@ mod tests {
         W: FnOnce(&Connection) -> std::result::Result<(), Fault> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        (Box::new(Write { work: Some(work), outcome: None, committed: |(): &()| (), answer }), answered)
+        let durability = Durability::Disk;
+        (
+            Box::new(Write { durability, work: Some(work), outcome: None, committed: |(): &()| (), answer }),
+            answered,
+        )
     }
 
     fn told(answers: Vec<oneshot::Receiver<std::result::Result<(), Fault>>>) -> Vec<bool> {
@@ -210,6 +240,28 @@ mod tests {
         run(&connection, vec![one, two, three]);
         assert_eq!(told(vec![first, second, third]), [true, false, true]);
         assert_eq!(numbers(&connection), [1, 3]);
+    }
+
+    #[test]
+    fn the_most_careful_of_a_batch_decides_how_it_is_kept() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE kept (number INTEGER, filler BLOB)").unwrap();
+        let level = |durabilities: &[Durability]| -> i64 {
+            let jobs = durabilities.iter().map(|durability| {
+                let (answer, _) = oneshot::channel();
+                let committed = |(): &()| ();
+                let work = Some(insert(1));
+                Box::new(Write { durability: *durability, work, outcome: None, committed, answer })
+                    as Box<dyn Job>
+            });
+            run(&connection, jobs.collect());
+            connection.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap()
+        };
+        let (normal, full) = (1, 2);
+        assert_eq!(level(&[Durability::Process, Durability::Process]), normal);
+        assert_eq!(level(&[Durability::Process, Durability::Disk]), full);
+        assert_eq!(level(&[Durability::Process]), normal);
+        assert_eq!(level(&[Durability::Disk]), full);
     }
 
     #[test]
