@@ -174,16 +174,16 @@ impl Journal {
 
     /// Records events: all or none, in this order. They are on the disk when this returns.
     pub async fn append(&self, events: Vec<Event>) -> Result<(), JournalError> {
-        self.record(events, false).await
+        self.write(events, false).await
     }
 
     /// Records what is about to happen ([`Store::announce`](haft_store::Store::announce)): a step that a power cut stops may be lost with
     /// its announcement, as the whole of what it did is not known then anyway.
     pub async fn announce(&self, events: Vec<Event>) -> Result<(), JournalError> {
-        self.record(events, true).await
+        self.write(events, true).await
     }
 
-    async fn record(&self, events: Vec<Event>, ahead: bool) -> Result<(), JournalError> {
+    async fn write(&self, events: Vec<Event>, ahead: bool) -> Result<(), JournalError> {
         if events.is_empty() {
             return Ok(());
         }
