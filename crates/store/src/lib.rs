@@ -10,7 +10,7 @@
 mod limits;
 mod sqlite;
 
-use std::{fmt, pin::Pin, sync::Arc};
+use std::{fmt, path::Path, pin::Pin, sync::Arc};
 
 use async_trait::async_trait;
 use futures::Stream;
@@ -216,6 +216,10 @@ pub trait Store: Send + Sync {
 
     /// Keeps bytes; the same bytes of the same media type again get the same name.
     async fn put_artifact(&self, artifact: Artifact) -> Result<ArtifactId>;
+
+    /// [`Store::put_artifact`] for what is in a file, which may be far larger than what one wants in memory. Nobody may write to the file
+    /// afterwards: the artifact can be the same file under a second name. Answers the name and how many bytes there are.
+    async fn put_file(&self, mime: &str, path: &Path) -> Result<(ArtifactId, u64)>;
 
     /// The bytes.
     async fn artifact(&self, id: &ArtifactId) -> Result<Artifact>;

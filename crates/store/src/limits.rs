@@ -33,3 +33,6 @@ pub(crate) const LOG_BYTES: i64 = 16 * 1024 * 1024;
 
 /// Between two tries for a lock that SQLite does not wait for by itself.
 pub(crate) const LOCK_RETRY: Duration = Duration::from_millis(2);
+
+/// How much of a file that becomes an artifact is in memory at once (bytes).
+pub(crate) const FILE_PIECE: usize = 128 * 1024;

@@ -231,6 +231,39 @@ async fn artifacts_small_and_large_come_back_and_are_kept_once() {
 }
 
 #[tokio::test]
+async fn a_file_becomes_the_artifact_that_its_bytes_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("haft.db"));
+    for size in [0, 1000, 64 * 1024, 64 * 1024 + 1, 300_000] {
+        let artifact =
+            Artifact { mime: "text/plain".into(), data: (0..size).map(|n| n as u8).collect::<Vec<u8>>() };
+        let from = directory.path().join("output.txt");
+        let _ = std::fs::remove_file(&from);
+        std::fs::write(&from, &artifact.data).unwrap();
+        let (id, bytes) = store.put_file("text/plain", &from).await.unwrap();
+        assert_eq!(bytes, size as u64);
+        assert_eq!(store.put_file("text/plain", &from).await.unwrap(), (id.clone(), bytes));
+        std::fs::remove_file(&from).unwrap();
+        assert_eq!(store.artifact(&id).await.unwrap(), artifact);
+        assert_eq!(store.put_artifact(artifact).await.unwrap(), id);
+    }
+    assert_eq!(std::fs::read_dir(directory.path().join("artifacts/tmp")).unwrap().count(), 0);
+    // A damaged one is healed by the same bytes.
+    let artifact = Artifact { mime: "text/plain".into(), data: vec![7; 100_000] };
+    let id = store.put_artifact(artifact.clone()).await.unwrap();
+    let file = directory.path().join("artifacts").join(&id.0[..2]).join(&id.0[2..]);
+    std::fs::write(&file, vec![8; 100_000]).unwrap();
+    let from = directory.path().join("output.txt");
+    std::fs::write(&from, &artifact.data).unwrap();
+    assert_eq!(store.put_file("text/plain", &from).await.unwrap(), (id.clone(), 100_000));
+    assert_eq!(store.artifact(&id).await.unwrap(), artifact);
+    assert!(
+        said(store.put_file("text/plain", std::path::Path::new("/nowhere")).await)
+            .contains("reading a file to be kept")
+    );
+}
+
+#[tokio::test]
 async fn a_damaged_artifact_is_refused_and_healed_by_the_same_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&directory.path().join("haft.db"));

@@ -6,7 +6,7 @@
 
 use std::{
     fs, io,
-    io::Write,
+    io::{Read, Write},
     path::{Path, PathBuf},
     sync::Once,
 };
@@ -21,6 +21,49 @@ pub(super) fn name(artifact: &Artifact) -> ArtifactId {
     let mut hasher = blake3::Hasher::new();
     hasher.update(artifact.mime.as_bytes()).update(&[0]).update(&artifact.data);
     ArtifactId(hasher.finalize().to_hex().to_string())
+}
+
+/// The name that a file's bytes have as an artifact, and how many there are. Never more than a piece of it is in memory.
+fn name_of_file(mime: &str, path: &Path) -> Result<(ArtifactId, u64), Fault> {
+    let read = || -> io::Result<(ArtifactId, u64)> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(mime.as_bytes()).update(&[0]);
+        let mut file = fs::File::open(path)?;
+        let mut piece = vec![0; limits::FILE_PIECE];
+        let mut bytes = 0;
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return Ok((ArtifactId(hasher.finalize().to_hex().to_string()), bytes)),
+                Ok(count) => {
+                    hasher.update(&piece[..count]);
+                    bytes += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    read().map_err(|error| Fault::Io("reading a file to be kept", error))
+}
+
+/// What a file's bytes are as an artifact.
+pub(super) enum Held {
+    /// Small enough for a row.
+    Small(Artifact),
+    /// Among the files.
+    File { id: ArtifactId, mime: String, bytes: u64 },
+}
+
+/// Takes in a file's bytes; a row for them is still to be written.
+pub(super) fn keep_file(files: &Files, mime: String, from: &Path, now_ms: i64) -> Result<Held, Fault> {
+    let wrong = |error| Fault::Io("reading a file to be kept", error);
+    if fs::metadata(from).map_err(wrong)?.len() <= limits::INLINE_ARTIFACT as u64 {
+        let data = fs::read(from).map_err(wrong)?;
+        return Ok(Held::Small(Artifact { mime, data }));
+    }
+    let (id, bytes) = name_of_file(&mime, from)?;
+    files.keep_file(&id, &mime, from, now_ms)?;
+    Ok(Held::File { id, mime, bytes })
 }
 
 /// Where the large ones are.
@@ -53,6 +96,38 @@ impl Files {
         let temporary = waiting.join(uuid::Uuid::now_v7().to_string());
         write_through(&temporary, &path, &artifact.data)
             .inspect_err(|_| drop(fs::remove_file(&temporary)))?;
+        for directory in [directory, &self.root] {
+            fs::File::open(directory)
+                .and_then(|directory| directory.sync_all())
+                .map_err(|error| Fault::Io("writing an artifact's directory to the disk", error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Files {
+    /// [`Files::keep`] for bytes that are in a file already. The artifact is the same file under a second name where the file system can do
+    /// that, else a copy, so whoever made the file must not write to it any more.
+    fn keep_file(&self, id: &ArtifactId, mime: &str, from: &Path, now_ms: i64) -> Result<(), Fault> {
+        let path = self.path(id);
+        let write = |error| Fault::Io("writing an artifact", error);
+        if path.exists() && name_of_file(mime, &path).is_ok_and(|(there, _)| there == *id) {
+            return Ok(());
+        }
+        let waiting = self.root.join("tmp");
+        let directory = path.parent().unwrap_or(&self.root);
+        private_directory(&waiting)?;
+        private_directory(directory)?;
+        self.swept.call_once(|| sweep(&waiting, now_ms));
+        let temporary = waiting.join(uuid::Uuid::now_v7().to_string());
+        let made = || -> io::Result<()> {
+            if fs::hard_link(from, &temporary).is_err() {
+                fs::copy(from, &temporary)?;
+            }
+            fs::File::open(&temporary)?.sync_all()?;
+            fs::rename(&temporary, &path)
+        };
+        made().map_err(write).inspect_err(|_| drop(fs::remove_file(&temporary)))?;
         for directory in [directory, &self.root] {
             fs::File::open(directory)
                 .and_then(|directory| directory.sync_all())

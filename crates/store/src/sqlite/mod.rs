@@ -188,6 +188,31 @@ impl Store for SqliteStore {
         .await
     }
 
+    async fn put_file(&self, mime: &str, from: &Path) -> Result<(ArtifactId, u64)> {
+        let (files, now_ms, path) = (self.files.clone(), (self.clock)(), self.path.clone());
+        let (mime, from) = (mime.to_owned(), from.to_owned());
+        let kept = tokio::task::spawn_blocking(move || {
+            artifacts::keep_file(&files, mime, &from, now_ms).map_err(|fault| fault.at(&path))
+        });
+        let kept = kept.await.map_err(|error| StoreError::Database {
+            path: self.path.display().to_string(),
+            message: format!("An artifact was not written to its end: {error}."),
+        })??;
+        match kept {
+            artifacts::Held::Small(artifact) => {
+                let bytes = artifact.data.len() as u64;
+                Ok((self.put_artifact(artifact).await?, bytes))
+            }
+            artifacts::Held::File { id, mime, bytes } => {
+                self.write(move |connection| {
+                    artifacts::insert(connection, &id, &mime, bytes as usize, None)?;
+                    Ok((id, bytes))
+                })
+                .await
+            }
+        }
+    }
+
     async fn artifact(&self, id: &ArtifactId) -> Result<Artifact> {
         let (id, files) = (id.clone(), self.files.clone());
         self.readers.run(move |connection| artifacts::read(connection, &files, &id)).await
