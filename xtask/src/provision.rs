@@ -76,6 +76,28 @@ const TABLE: &[Item] = &[
         source: Source::Npm { package: "vscode-langservers-extracted", version: "4.10.0" },
         program: &["node_modules/.bin/vscode-css-language-server"],
     },
+    Item {
+        id: "basedpyright",
+        source: Source::Npm { package: "basedpyright", version: "1.40.1" },
+        program: &["node_modules/.bin/basedpyright-langserver"],
+    },
+    Item {
+        id: "vtsls",
+        source: Source::Npm { package: "@vtsls/language-server", version: "0.3.0" },
+        program: &["node_modules/.bin/vtsls"],
+    },
+    Item {
+        id: "eslint",
+        source: Source::Npm { package: "eslint", version: "9.39.5" },
+        program: &["node_modules/.bin/eslint"],
+    },
+    Item {
+        id: "pyrefly",
+        source: Source::Wheel { package: "pyrefly", version: "1.5.0" },
+        program: &["bin/pyrefly"],
+    },
+    // It is a library of its interpreter, so it comes with one.
+    Item { id: "mypy", source: Source::Pip { package: "mypy", version: "2.4.1" }, program: &["bin/mypy"] },
     Item { id: "ty", source: Source::Wheel { package: "ty", version: "0.0.108" }, program: &["bin/ty"] },
     Item { id: "ruff", source: Source::Wheel { package: "ruff", version: "0.17.6" }, program: &["bin/ruff"] },
     Item {
@@ -103,6 +125,11 @@ const TESTS_NEED: &[&str] = &[
     "typescript-language-server",
     "typescript",
     "vscode-langservers-extracted",
+    "basedpyright",
+    "vtsls",
+    "eslint",
+    "pyrefly",
+    "mypy",
     "ty",
     "ruff",
     "clangd",
