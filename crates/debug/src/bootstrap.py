@@ -1,6 +1,8 @@
 import sys
 sys.path[:] = [place for place in sys.path if place]
-import runpy, socket
+import os, runpy, socket
+import debugpy
+os.write(2, b"haft: debugpy can be imported\n")
 quick = getattr(socket, "TCP_QUICKACK", None)
 if quick is not None:
     class Quick(socket.socket):

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::{net::TcpStream, time::timeout};
 
 use crate::{
-    adapters::{self, Adapter, Found, Kind, TABLE},
+    adapters::{self, Adapter, Kind, Pythons, TABLE},
     cargo, go,
     limits::{ATTACH, CANDIDATES, GRACE, LAUNCH},
     python::{self, Script},
@@ -78,12 +78,6 @@ pub(crate) async fn launch(
         )));
     }
     let project = marker.as_ref().and_then(|marker| marker.0.parent()).unwrap_or(workdir.root()).to_owned();
-    let found = adapter.find(supervisor, &project, workdir.root()).await.map_err(|why| {
-        ToolError::model(format!(
-            "The debug adapter {} cannot be used: {why}. To install it: {}.",
-            adapter.id, adapter.install
-        ))
-    })?;
     let directory = match &wish.directory {
         Some(given) => {
             let resolved = workdir.resolve(given, Access::Read)?;
@@ -100,15 +94,15 @@ pub(crate) async fn launch(
         wish,
         arguments: &arguments,
         context,
-        found: &found,
+        adapter,
         project: &project,
         directory,
     };
     match adapter.kind {
-        Kind::Debugpy => job.python(adapter, &program).await,
-        Kind::Lldb => job.native(adapter, &program).await,
-        Kind::Delve => job.go(adapter, &program).await,
-        Kind::Dart => job.dart(adapter, &program).await,
+        Kind::Debugpy => job.python(&program).await,
+        Kind::Lldb => job.native(&program).await,
+        Kind::Delve => job.go(&program).await,
+        Kind::Dart => job.dart(&program).await,
     }
 }
 
@@ -118,7 +112,7 @@ struct Job<'a> {
     wish: &'a Launch,
     arguments: &'a [String],
     context: &'a Context,
-    found: &'a Found,
+    adapter: &'static Adapter,
     project: &'a Path,
     /// As the caller asked.
     directory: Option<PathBuf>,
@@ -129,11 +123,24 @@ impl Job<'_> {
         self.directory.as_deref().unwrap_or(self.workdir.root())
     }
 
+    fn unusable(&self, why: &str) -> ToolError {
+        ToolError::model(format!(
+            "The debug adapter {} cannot be used: {why}. To install it: {}.",
+            self.adapter.id, self.adapter.install
+        ))
+    }
+
+    /// The adapter's binary.
+    async fn binary(&self) -> Result<PathBuf, ToolError> {
+        let found = self.adapter.find(self.supervisor, self.project, self.workdir.root()).await;
+        found.map(|found| found.binary).map_err(|why| self.unusable(&why))
+    }
+
     async fn spawn(&self, spec: ProcessSpec) -> Result<Transport, ToolError> {
         Ok(Transport::Stdio(self.supervisor.spawn(spec.stdin(StdinMode::Piped)).await?))
     }
 
-    async fn python(self, adapter: &'static Adapter, program: &Program) -> Result<Prepared, ToolError> {
+    async fn python(self, program: &Program) -> Result<Prepared, ToolError> {
         let mut arguments = self.arguments.to_vec();
         let pytest = self.wish.test.then(|| "pytest".to_owned());
         let (script, title) = match (program, &pytest) {
@@ -156,13 +163,16 @@ impl Job<'_> {
             (Program::Name(name), _) => return Err(no_such(name)),
             (Program::Nothing, None) => return Err(needs_program("a Python file, or `-m module`")),
         };
-        let interpreter = self.found.interpreter.as_deref();
+        let pythons = Pythons::of(self.supervisor.environment(), self.project, self.workdir.root());
+        let started = python::start(self.supervisor, pythons, self.workdir.root(), &self.context.cancel).await?;
+        let started = started.map_err(|why| self.unusable(&why))?;
+        let interpreter = started.interpreter.as_deref();
         let launch = python::launch(&script, &arguments, self.directory(), &self.wish.variables, interpreter);
-        let transport = self.spawn(python::adapter(&self.found.binary, self.workdir.root())).await?;
-        Ok(prepared(adapter, title, transport, launch))
+        Ok(prepared(self.adapter, title, started.transport, launch))
     }
 
-    async fn native(self, adapter: &'static Adapter, program: &Program) -> Result<Prepared, ToolError> {
+    async fn native(self, program: &Program) -> Result<Prepared, ToolError> {
+        let (adapter, binary) = (self.adapter, self.binary().await?);
         let is_cargo = self.project.join("Cargo.toml").is_file();
         let mut variables = self.wish.variables.clone();
         let (executable, title, mut directory) = match program {
@@ -240,7 +250,7 @@ impl Job<'_> {
             "stopOnEntry": false,
             "initCommands": commands,
         });
-        let spec = ProcessSpec::new(&self.found.binary, self.workdir.root())
+        let spec = ProcessSpec::new(&binary, self.workdir.root())
             .args(adapter.arguments.iter().copied())
             .grace(GRACE)
             .label("lldb-dap");
@@ -250,7 +260,8 @@ impl Job<'_> {
         Ok(prepared)
     }
 
-    async fn go(self, adapter: &'static Adapter, program: &Program) -> Result<Prepared, ToolError> {
+    async fn go(self, program: &Program) -> Result<Prepared, ToolError> {
+        let (adapter, binary) = (self.adapter, self.binary().await?);
         let (mode, path, title) = match program {
             Program::File(path) if path.real.extension() == Some(OsStr::new("go")) && self.wish.test => {
                 let directory = path.real.parent().unwrap_or(self.project).to_owned();
@@ -296,7 +307,7 @@ impl Job<'_> {
         // delve calls `go` in the directory it stands in, and `go` finds the module from there.
         let build_in = if path.is_dir() { path.clone() } else { self.project.to_owned() };
         let (process, stream) =
-            go::dial_in(self.supervisor, &self.found.binary, &build_in, adapter.arguments)
+            go::dial_in(self.supervisor, &binary, &build_in, adapter.arguments)
                 .await
                 .map_err(|why| ToolError::model(format!("The debug adapter delve did not start: {why}")))?;
         let mut prepared = prepared(adapter, title, Transport::DialledIn(process, stream), launch);
@@ -304,7 +315,8 @@ impl Job<'_> {
         Ok(prepared)
     }
 
-    async fn dart(self, adapter: &'static Adapter, program: &Program) -> Result<Prepared, ToolError> {
+    async fn dart(self, program: &Program) -> Result<Prepared, ToolError> {
+        let (adapter, binary) = (self.adapter, self.binary().await?);
         let path = match program {
             Program::File(path) => path.clone(),
             Program::Name(name) => return Err(no_such(name)),
@@ -323,7 +335,7 @@ impl Job<'_> {
             "env": self.wish.variables,
             "console": "debugConsole",
         });
-        let mut spec = ProcessSpec::new(&self.found.binary, self.project)
+        let mut spec = ProcessSpec::new(&binary, self.project)
             .args(adapter.arguments.iter().copied())
             .grace(GRACE)
             .label("dart debug_adapter");

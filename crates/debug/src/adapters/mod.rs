@@ -66,8 +66,6 @@ pub(crate) enum Binary {
 pub(crate) struct Found {
     /// Absolute.
     pub(crate) binary: PathBuf,
-    /// The project's own interpreter, where the adapter runs in another one.
-    pub(crate) interpreter: Option<PathBuf>,
 }
 
 /// A root marker, relative to nothing: absolute.
@@ -122,7 +120,7 @@ impl Adapter {
         root: &Path,
     ) -> Result<Found, String> {
         let environment = supervisor.environment();
-        let plain = |binary| Found { binary, interpreter: None };
+        let plain = |binary| Found { binary };
         match self.binary {
             Binary::Named(names) => names
                 .iter()
@@ -231,37 +229,56 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
+/// The interpreters that debugpy may be in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pythons {
+    /// The project's own.
+    pub(crate) own: Option<PathBuf>,
+    /// The project's own, then those on PATH; each once.
+    pub(crate) candidates: Vec<PathBuf>,
+}
+
+impl Pythons {
+    /// `project` is where the project's own interpreter would be; else it may stand in `root`.
+    pub(crate) fn of(environment: &Environment, project: &Path, root: &Path) -> Pythons {
+        let mut places: Vec<&Path> = vec![project];
+        places.extend((project != root).then_some(root));
+        let own = places
+            .into_iter()
+            .flat_map(|place| [place.join(".venv/bin"), place.join("venv/bin")])
+            .flat_map(|bin| [bin.join("python3"), bin.join("python")])
+            .find(|python| python.is_file());
+        let mut candidates: Vec<PathBuf> = own.clone().into_iter().collect();
+        for python in ["python3", "python"].into_iter().filter_map(|name| environment.find_program(name)) {
+            if !candidates.contains(&python) {
+                candidates.push(python);
+            }
+        }
+        Pythons { own, candidates }
+    }
+
+    /// Why there is no debugpy, from why it is in none of them.
+    pub(crate) fn none_of(&self, tried: &[(PathBuf, String)]) -> String {
+        if tried.is_empty() {
+            return "no `.venv/bin/python`, no `venv/bin/python`, and no `python3` on PATH".to_owned();
+        }
+        let lines: Vec<String> =
+            tried.iter().map(|(python, why)| format!("{}: {why}", python.display())).collect();
+        lines.join("; ")
+    }
+}
+
 /// The project's interpreter if it can import debugpy; else one on PATH that can, with the project's passed on for the program.
 async fn python(supervisor: &Supervisor, project: &Path, root: &Path) -> Result<Found, String> {
-    let environment = supervisor.environment();
-    let mut places: Vec<&Path> = vec![project];
-    places.extend((project != root).then_some(root));
-    let own = places
-        .into_iter()
-        .flat_map(|place| [place.join(".venv/bin"), place.join("venv/bin")])
-        .flat_map(|bin| [bin.join("python3"), bin.join("python")])
-        .find(|python| python.is_file());
-    let on_path = ["python3", "python"].into_iter().filter_map(|name| environment.find_program(name));
-    let candidates: Vec<PathBuf> = own.clone().into_iter().chain(on_path).collect();
+    let pythons = Pythons::of(supervisor.environment(), project, root);
     let mut tried = Vec::new();
-    for candidate in candidates {
-        if tried.iter().any(|(known, _)| *known == candidate) {
-            continue;
-        }
-        match import_debugpy(supervisor, &candidate, root).await {
-            Ok(()) => {
-                let interpreter = own.filter(|own| *own != candidate);
-                return Ok(Found { binary: candidate, interpreter });
-            }
-            Err(why) => tried.push((candidate, why)),
+    for candidate in &pythons.candidates {
+        match import_debugpy(supervisor, candidate, root).await {
+            Ok(()) => return Ok(Found { binary: candidate.clone() }),
+            Err(why) => tried.push((candidate.clone(), why)),
         }
     }
-    if tried.is_empty() {
-        return Err("no `.venv/bin/python`, no `venv/bin/python`, and no `python3` on PATH".to_owned());
-    }
-    let lines: Vec<String> =
-        tried.into_iter().map(|(python, why)| format!("{}: {why}", python.display())).collect();
-    Err(lines.join("; "))
+    Err(pythons.none_of(&tried))
 }
 
 async fn import_debugpy(supervisor: &Supervisor, python: &Path, directory: &Path) -> Result<(), String> {
@@ -280,16 +297,19 @@ async fn import_debugpy(supervisor: &Supervisor, python: &Path, directory: &Path
     if finished.exit.success() {
         return Ok(());
     }
-    let stderr = String::from_utf8_lossy(&finished.stderr.bytes()).into_owned();
-    let last =
-        stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned();
-    Err(if last.contains("No module named 'debugpy'") {
+    Err(import_failure(&String::from_utf8_lossy(&finished.stderr.bytes()), &finished.exit))
+}
+
+/// Why an interpreter has no debugpy, from what it wrote to stderr and how it ended.
+pub(crate) fn import_failure(stderr: &str, exit: &haft_system::Exit) -> String {
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    if last.contains("No module named 'debugpy'") {
         "it has no debugpy".to_owned()
     } else if last.is_empty() {
-        format!("`import debugpy` failed ({})", finished.exit)
+        format!("`import debugpy` failed ({exit})")
     } else {
         format!("`import debugpy` failed: {last}")
-    })
+    }
 }
 
 /// The directories in which a marker may stand, the nearest to the root first. Hidden ones and those that hold what others wrote are

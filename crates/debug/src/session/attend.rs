@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_system::{Process, ProcessWatch};
+use haft_system::{Process, ProcessStderr, ProcessWatch};
 use serde_json::json;
 use tokio::{io::AsyncReadExt, sync::watch, time::sleep};
 
@@ -22,13 +22,12 @@ pub(super) fn connect(transport: Transport, shared: &Arc<Shared>) -> (Client, Op
     let handler = || -> Arc<dyn Handler> { Arc::clone(shared) as Arc<dyn Handler> };
     match transport {
         Transport::Stdio(mut process) => {
-            drain(process.take_stderr(), shared, |state, piece| state.stderr.push(piece));
-            let client = match (process.take_stdout(), process.take_stdin()) {
-                (Some(stdout), Some(stdin)) => Client::start(stdout, stdin, handler()),
-                // A bug of the caller's, which shows as a connection that is closed at once.
-                _ => Client::start(tokio::io::empty(), tokio::io::sink(), handler()),
-            };
-            (client, Some(process))
+            let stderr = process.take_stderr();
+            over_pipes(process, stderr, shared, handler())
+        }
+        Transport::Announced { process, stderr, before } => {
+            shared.with(|state| state.stderr.push(&before));
+            over_pipes(process, Some(stderr), shared, handler())
         }
         Transport::DialledIn(mut process, stream) => {
             drain(process.take_stdout(), shared, |state, piece| state.output.push(piece));
@@ -45,6 +44,21 @@ pub(super) fn connect(transport: Transport, shared: &Arc<Shared>) -> (Client, Op
         }
         Transport::Connected(stream) => (over_tcp(stream, handler()), None),
     }
+}
+
+fn over_pipes(
+    mut process: Process,
+    stderr: Option<ProcessStderr>,
+    shared: &Arc<Shared>,
+    handler: Arc<dyn Handler>,
+) -> (Client, Option<Process>) {
+    drain(stderr, shared, |state, piece| state.stderr.push(piece));
+    let client = match (process.take_stdout(), process.take_stdin()) {
+        (Some(stdout), Some(stdin)) => Client::start(stdout, stdin, handler),
+        // A bug of the caller's, which shows as a connection that is closed at once.
+        _ => Client::start(tokio::io::empty(), tokio::io::sink(), handler),
+    };
+    (client, Some(process))
 }
 
 fn over_tcp(stream: tokio::net::TcpStream, handler: Arc<dyn Handler>) -> Client {

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use haft_system::{Process, Supervisor};
+use haft_system::{Process, ProcessStderr, Supervisor};
 use serde_json::{Value, json};
 use tokio::{
     net::TcpStream,
@@ -45,6 +45,8 @@ use crate::{
 pub(crate) enum Transport {
     /// It talks on its stdin and stdout.
     Stdio(Process),
+    /// The same, of one whose stderr has been read up to where it said that it is there.
+    Announced { process: Process, stderr: ProcessStderr, before: Vec<u8> },
     /// It was started by us and has dialled in; its stdout and stderr are the program's.
     DialledIn(Process, TcpStream),
     /// It belongs to somebody else and stays.
