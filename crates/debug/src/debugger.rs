@@ -11,6 +11,7 @@ use haft_tool::{Context, ToolError};
 use tempfile::TempDir;
 
 use crate::{
+    adapters::{self, AdapterReport},
     limits::TIME_TO_LIVE,
     session::{
         Owner, Session,
@@ -66,6 +67,12 @@ impl Debugger {
     /// The same with another time limit for sessions than 30 minutes.
     pub fn with_time_to_live(self, time_to_live: Duration) -> Self {
         Debugger { time_to_live, ..self }
+    }
+
+    /// Which debug adapters can be used in this working directory, and what the others lack. Looks at the disk, and asks Python
+    /// interpreters whether they have debugpy.
+    pub async fn adapters(&self) -> Vec<AdapterReport> {
+        adapters::report(&self.supervisor, &self.workdir).await
     }
 
     /// Ends the session, and returns when the adapter and its program are dead. No session can be started any more.

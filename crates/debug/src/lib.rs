@@ -27,5 +27,6 @@ mod session;
 mod target;
 mod tool;
 
+pub use adapters::AdapterReport;
 pub use debugger::Debugger;
 pub use tool::{ConditionalLine, Debug, DebugArguments, Line, Op};

@@ -71,7 +71,7 @@ pub(crate) async fn start(
         };
         tried.push((python.clone(), why));
     }
-    Ok(Err(pythons.none_of(&tried)))
+    Ok(Err(Pythons::none_of(&tried)))
 }
 
 /// What came over stderr until debugpy was imported, or instead of it.

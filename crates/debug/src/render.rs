@@ -7,7 +7,7 @@ use haft_tool::{Output, ToolError};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    adapters::Report,
+    adapters::AdapterReport,
     limits::{CHILDREN, CONTEXT_LINES, FRAMES, LOCALS, SOURCE_BYTES, VALUE_CHARACTERS},
     session::{
         Frame, Listed, Standing, Variable,
@@ -384,7 +384,7 @@ fn rest<T>(listed: &Listed<T>, most: usize, how: &str) -> String {
 }
 
 /// The adapters and what each lacks.
-pub(crate) fn adapters(answer: &mut Answer, reports: &[Report], workdir: &Workdir) {
+pub(crate) fn adapters(answer: &mut Answer, reports: &[AdapterReport], workdir: &Workdir) {
     let show = |path: &PathBuf| workdir.show(path);
     for report in reports {
         let state = if report.why_not.is_empty() {
@@ -395,7 +395,8 @@ pub(crate) fn adapters(answer: &mut Answer, reports: &[Report], workdir: &Workdi
         let parts: Vec<String> = [
             report.marker.as_ref().map(|marker| format!("marker {}", show(marker))),
             report.binary.as_ref().map(|binary| format!("binary {}", binary.display())),
-            report.install.map(|how| format!("to install: {how}")),
+            report.probe.clone(),
+            report.install.as_ref().map(|how| format!("to install: {how}")),
         ]
         .into_iter()
         .flatten()
@@ -412,6 +413,7 @@ pub(crate) fn adapters(answer: &mut Answer, reports: &[Report], workdir: &Workdi
                 "binary": report.binary.as_ref().map(|binary| binary.display().to_string()),
                 "usable": report.why_not.is_empty(),
                 "why_not": if report.why_not.is_empty() { Value::Null } else { json!(report.why_not.join("; ")) },
+                "probe": report.probe,
                 "install": report.install,
             })
         })

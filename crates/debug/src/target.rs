@@ -123,17 +123,17 @@ impl Job<'_> {
         self.directory.as_deref().unwrap_or(self.workdir.root())
     }
 
-    fn unusable(&self, why: &str) -> ToolError {
+    fn unusable(&self, why: &str, install: &str) -> ToolError {
         ToolError::model(format!(
-            "The debug adapter {} cannot be used: {why}. To install it: {}.",
-            self.adapter.id, self.adapter.install
+            "The debug adapter {} cannot be used: {why}. To install it: {install}.",
+            self.adapter.id
         ))
     }
 
     /// The adapter's binary.
     async fn binary(&self) -> Result<PathBuf, ToolError> {
         let found = self.adapter.find(self.supervisor, self.project, self.workdir.root()).await;
-        found.map(|found| found.binary).map_err(|why| self.unusable(&why))
+        found.map(|found| found.binary).map_err(|why| self.unusable(&why, self.adapter.install))
     }
 
     async fn spawn(&self, spec: ProcessSpec) -> Result<Transport, ToolError> {
@@ -164,8 +164,10 @@ impl Job<'_> {
             (Program::Nothing, None) => return Err(needs_program("a Python file, or `-m module`")),
         };
         let pythons = Pythons::of(self.supervisor.environment(), self.project, self.workdir.root());
-        let started = python::start(self.supervisor, pythons, self.workdir.root(), &self.context.cancel).await?;
-        let started = started.map_err(|why| self.unusable(&why))?;
+        let install = pythons.install();
+        let started =
+            python::start(self.supervisor, pythons, self.workdir.root(), &self.context.cancel).await?;
+        let started = started.map_err(|why| self.unusable(&why, &install))?;
         let interpreter = started.interpreter.as_deref();
         let launch = python::launch(&script, &arguments, self.directory(), &self.wish.variables, interpreter);
         Ok(prepared(self.adapter, title, started.transport, launch))
@@ -306,10 +308,9 @@ impl Job<'_> {
         let launch = go::launch(mode, &path, self.arguments, &directory, &self.wish.variables, &output);
         // delve calls `go` in the directory it stands in, and `go` finds the module from there.
         let build_in = if path.is_dir() { path.clone() } else { self.project.to_owned() };
-        let (process, stream) =
-            go::dial_in(self.supervisor, &binary, &build_in, adapter.arguments)
-                .await
-                .map_err(|why| ToolError::model(format!("The debug adapter delve did not start: {why}")))?;
+        let (process, stream) = go::dial_in(self.supervisor, &binary, &build_in, adapter.arguments)
+            .await
+            .map_err(|why| ToolError::model(format!("The debug adapter delve did not start: {why}")))?;
         let mut prepared = prepared(adapter, title, Transport::DialledIn(process, stream), launch);
         prepared.scratch = Some(scratch);
         Ok(prepared)

@@ -66,22 +66,29 @@ pub(crate) enum Binary {
 pub(crate) struct Found {
     /// Absolute.
     pub(crate) binary: PathBuf,
+    /// What was tried with it, and went well.
+    pub(crate) probe: Option<String>,
 }
 
 /// A root marker, relative to nothing: absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Marker(pub(crate) PathBuf);
 
-/// One line of `adapters`.
+/// A debug adapter as it is in a checkout (SPEC D2): what was looked for, and what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
-    pub(crate) id: &'static str,
-    pub(crate) marker: Option<PathBuf>,
-    pub(crate) binary: Option<PathBuf>,
-    /// Empty where it can be used.
-    pub(crate) why_not: Vec<String>,
-    /// What installs a missing binary.
-    pub(crate) install: Option<&'static str>,
+pub struct AdapterReport {
+    /// `dart`, `debugpy`, `lldb` or `delve`.
+    pub id: &'static str,
+    /// The root marker, absolute; the one nearest to the working directory.
+    pub marker: Option<PathBuf>,
+    /// Absolute.
+    pub binary: Option<PathBuf>,
+    /// What was tried with the binary, and went well.
+    pub probe: Option<String>,
+    /// What is in the way. Empty where the adapter can be used.
+    pub why_not: Vec<String>,
+    /// What installs the binary, where it is missing.
+    pub install: Option<String>,
 }
 
 /// The adapter of that name.
@@ -120,7 +127,7 @@ impl Adapter {
         root: &Path,
     ) -> Result<Found, String> {
         let environment = supervisor.environment();
-        let plain = |binary| Found { binary };
+        let plain = |binary| Found { binary, probe: None };
         match self.binary {
             Binary::Named(names) => names
                 .iter()
@@ -151,7 +158,7 @@ impl Adapter {
 }
 
 /// All adapters, as they are in this checkout.
-pub(crate) async fn report(supervisor: &Supervisor, workdir: &Workdir) -> Vec<Report> {
+pub(crate) async fn report(supervisor: &Supervisor, workdir: &Workdir) -> Vec<AdapterReport> {
     let mut reports = Vec::new();
     for adapter in TABLE {
         let marker = adapter.marker_below(workdir).map(|marker| marker.0);
@@ -161,18 +168,18 @@ pub(crate) async fn report(supervisor: &Supervisor, workdir: &Workdir) -> Vec<Re
         if marker.is_none() {
             why_not.push(format!("no root marker here ({})", adapter.markers.join(", ")));
         }
-        let binary = match found {
-            Ok(found) => Some(found.binary),
+        let (binary, mut probe) = match found {
+            Ok(found) => (Some(found.binary), found.probe),
             Err(why) => {
                 why_not.push(why);
-                None
+                (None, None)
             }
         };
-        if matches!(adapter.kind, Kind::Lldb | Kind::Delve)
-            && binary.is_some()
-            && let Err(error) = haft_system::process::may_trace()
-        {
-            why_not.push(format!("this machine does not let a debugger trace a process (ptrace: {error})"));
+        if matches!(adapter.kind, Kind::Lldb | Kind::Delve) && binary.is_some() {
+            match haft_system::process::may_trace() {
+                Ok(()) => probe = Some("processes may be traced".to_owned()),
+                Err(error) => why_not.push(no_trace(&error)),
+            }
         }
         if adapter.kind == Kind::Delve
             && binary.is_some()
@@ -180,10 +187,18 @@ pub(crate) async fn report(supervisor: &Supervisor, workdir: &Workdir) -> Vec<Re
         {
             why_not.push("no `go` on PATH, which delve builds programs with".to_owned());
         }
-        let install = binary.is_none().then_some(adapter.install);
-        reports.push(Report { id: adapter.id, marker, binary, why_not, install });
+        let install = binary.is_none().then(|| match adapter.kind {
+            Kind::Debugpy => Pythons::of(supervisor.environment(), project, workdir.root()).install(),
+            _ => adapter.install.to_owned(),
+        });
+        reports.push(AdapterReport { id: adapter.id, marker, binary, probe, why_not, install });
     }
     reports
+}
+
+/// What to say where one process may not trace another.
+fn no_trace(error: &std::io::Error) -> String {
+    format!("this machine does not let a debugger trace a process (ptrace: {error})")
 }
 
 /// `lldb-dap` by all its names. Started by anything but its absolute path it does not find its own helpers.
@@ -257,8 +272,21 @@ impl Pythons {
         Pythons { own, candidates }
     }
 
+    /// The command that brings debugpy into the interpreter that would be taken first.
+    pub(crate) fn install(&self) -> String {
+        let python =
+            self.own.as_deref().map_or_else(|| "python3".to_owned(), |own| own.display().to_string());
+        // An environment made by uv has no pip of its own.
+        let has_pip = self.own.as_deref().and_then(Path::parent).is_none_or(|bin| bin.join("pip").exists());
+        if has_pip {
+            format!("{python} -m pip install debugpy")
+        } else {
+            format!("uv pip install --python {python} debugpy")
+        }
+    }
+
     /// Why there is no debugpy, from why it is in none of them.
-    pub(crate) fn none_of(&self, tried: &[(PathBuf, String)]) -> String {
+    pub(crate) fn none_of(tried: &[(PathBuf, String)]) -> String {
         if tried.is_empty() {
             return "no `.venv/bin/python`, no `venv/bin/python`, and no `python3` on PATH".to_owned();
         }
@@ -274,17 +302,21 @@ async fn python(supervisor: &Supervisor, project: &Path, root: &Path) -> Result<
     let mut tried = Vec::new();
     for candidate in &pythons.candidates {
         match import_debugpy(supervisor, candidate, root).await {
-            Ok(()) => return Ok(Found { binary: candidate.clone() }),
+            Ok(probe) => return Ok(Found { binary: candidate.clone(), probe: Some(probe) }),
             Err(why) => tried.push((candidate.clone(), why)),
         }
     }
-    Err(pythons.none_of(&tried))
+    Err(Pythons::none_of(&tried))
 }
 
-async fn import_debugpy(supervisor: &Supervisor, python: &Path, directory: &Path) -> Result<(), String> {
+/// Answers what was imported.
+async fn import_debugpy(supervisor: &Supervisor, python: &Path, directory: &Path) -> Result<String, String> {
     // Without the directory it stands in on the path, so that a project's own `debugpy.py` is not run.
     let spec = ProcessSpec::new(python, directory)
-        .args(["-c", "import sys; sys.path = [p for p in sys.path if p]; import debugpy"])
+        .args([
+            "-c",
+            "import sys; sys.path = [p for p in sys.path if p]; import debugpy; print(debugpy.__version__)",
+        ])
         .label("debugpy probe");
     let bounds = RunBounds { time: Some(PROBE), capture_bytes: 4096 };
     let finished = supervisor
@@ -295,7 +327,9 @@ async fn import_debugpy(supervisor: &Supervisor, python: &Path, directory: &Path
         return Err(format!("did not start within {} seconds", PROBE.as_secs()));
     }
     if finished.exit.success() {
-        return Ok(());
+        let version = String::from_utf8_lossy(&finished.stdout.bytes()).trim().to_owned();
+        let named = if version.is_empty() { "debugpy".to_owned() } else { format!("debugpy {version}") };
+        return Ok(format!("{named} can be imported"));
     }
     Err(import_failure(&String::from_utf8_lossy(&finished.stderr.bytes()), &finished.exit))
 }

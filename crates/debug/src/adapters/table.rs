@@ -30,6 +30,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         pages: false,
         hides_pid: false,
         code_with_farewell: false,
+        // Where the project has an interpreter of its own, with that one.
         install: "python3 -m pip install debugpy",
     },
     Adapter {

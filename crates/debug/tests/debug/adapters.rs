@@ -69,10 +69,33 @@ async fn the_interpreter_of_the_project_is_asked_before_the_path() {
     bench.put("pyproject.toml", "");
     let said = bench.ok(op("adapters")).await;
     assert_eq!(adapter(&said, "debugpy")["binary"], debugpy().join("python3").to_str().unwrap());
+    assert_eq!(adapter(&said, "debugpy")["probe"], "debugpy 1.8.22 can be imported");
     // One that has debugpy, as far as its answer tells.
     script(&bench.root.join("venv/bin/python"), "#!/bin/sh\nexit 0\n");
     let said = bench.ok(op("adapters")).await;
     assert_eq!(adapter(&said, "debugpy")["binary"], bench.root.join("venv/bin/python").to_str().unwrap());
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn what_is_missing_is_installed_into_the_interpreter_of_the_project() {
+    let bin = TempDir::new().unwrap();
+    let environment = Environment::of([("PATH", bin.path().to_str().unwrap())], "/");
+    let bench = Bench::in_environment(TempDir::new().unwrap(), environment);
+    bench.put("pyproject.toml", "");
+    let python = bench.root.join(".venv/bin/python");
+    script(&python, "#!/bin/sh\necho broken >&2\nexit 3\n");
+    let said = adapter(&bench.ok(op("adapters")).await, "debugpy");
+    assert_eq!(said["why_not"], format!("{}: `import debugpy` failed: broken", python.display()));
+    assert_eq!(said["install"], format!("uv pip install --python {} debugpy", python.display()));
+    script(&bench.root.join(".venv/bin/pip"), "");
+    let said = adapter(&bench.ok(op("adapters")).await, "debugpy");
+    assert_eq!(said["install"], format!("{} -m pip install debugpy", python.display()));
+    // A launch finds the same out from the adapter itself.
+    bench.put("main.py", "");
+    let said = bench.err(json!({"op": "launch", "program": "main.py"})).await;
+    assert!(said.text.contains("`import debugpy` failed: broken"), "{}", said.text);
+    assert!(said.text.contains(&format!("{} -m pip install debugpy", python.display())), "{}", said.text);
     bench.end().await;
 }
 

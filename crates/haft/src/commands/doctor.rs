@@ -3,7 +3,8 @@
 use std::{path::Path, process::ExitCode};
 
 use haft_agent::config::Config;
-use haft_system::Environment;
+use haft_debug::{AdapterReport, Debugger};
+use haft_system::{Environment, Supervisor, Workdir};
 
 use super::doctor_servers;
 use crate::{
@@ -52,6 +53,7 @@ pub(crate) async fn doctor(environment: &Environment, arguments: &cli::Doctor) -
         };
         checks.push(Check { what: "language", state, detail: server.detail });
     }
+    checks.extend(debuggers(environment, &directory).await?);
     for warning in config.warnings() {
         checks.push(Check { what: "settings", state: State::Note, detail: warning.clone() });
     }
@@ -74,6 +76,38 @@ pub(crate) async fn doctor(environment: &Environment, arguments: &cli::Doctor) -
         }
     }
     Ok(if missing { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// The debug adapters, as the tool's `adapters` has them.
+async fn debuggers(environment: &Environment, directory: &Path) -> anyhow::Result<Vec<Check>> {
+    let workdir = Workdir::new(directory)?;
+    let processes = Supervisor::new(environment.clone());
+    let reports = Debugger::new(processes.clone(), workdir.clone()).adapters().await;
+    processes.shutdown().await;
+    Ok(reports.into_iter().map(|report| debugger(report, &workdir)).collect())
+}
+
+fn debugger(report: AdapterReport, workdir: &Workdir) -> Check {
+    let found = [
+        report.marker.as_ref().map(|marker| workdir.show(marker)),
+        report.binary.as_ref().map(|binary| binary.display().to_string()),
+        report.probe,
+    ];
+    let found: Vec<String> = found.into_iter().flatten().collect();
+    let mut detail = report.id.to_owned();
+    if !found.is_empty() {
+        detail.push_str(&format!(" ({})", found.join(", ")));
+    }
+    if !report.why_not.is_empty() {
+        detail.push_str(&format!(": {}", report.why_not.join("; ")));
+    }
+    let state = match (report.why_not.is_empty(), report.install) {
+        (true, _) => State::Good,
+        // Nothing here would be debugged with it.
+        (false, Some(remedy)) if report.marker.is_some() => State::Offer { remedy },
+        (false, _) => State::Note,
+    };
+    Check { what: "debugger", state, detail }
 }
 
 fn state(environment: &Environment) -> Check {
@@ -158,5 +192,50 @@ fn model(config: &Config) -> Check {
             state: State::Missing { remedy: "see `haft config` for where the setting comes from".into() },
             detail: format!("{error:#}"),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn a_debug_adapter_is_shown_with_both_halves_its_probe_and_what_installs_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let workdir = Workdir::new(directory.path()).unwrap();
+        let shown = |marker: Option<&str>, binary: Option<&str>, why_not: &[&str]| {
+            let check = debugger(
+                AdapterReport {
+                    id: "lldb",
+                    marker: marker.map(|name| workdir.root().join(name)),
+                    binary: binary.map(Into::into),
+                    probe: binary.map(|_| "processes may be traced".into()),
+                    why_not: why_not.iter().map(|why| (*why).to_owned()).collect(),
+                    install: binary.is_none().then(|| "apt-get install lldb".into()),
+                },
+                &workdir,
+            );
+            let state = match check.state {
+                State::Good => "good".to_owned(),
+                State::Note => "note".to_owned(),
+                State::Missing { remedy } => format!("missing: {remedy}"),
+                State::Offer { remedy } => format!("offer: {remedy}"),
+            };
+            (state, check.detail)
+        };
+        assert_eq!(
+            [
+                shown(Some("Cargo.toml"), Some("/usr/bin/lldb-dap"), &[]),
+                shown(Some("Cargo.toml"), None, &["no `lldb-dap` on PATH"]),
+                shown(None, None, &["no root marker here", "no `lldb-dap` on PATH"]),
+            ],
+            [
+                ("good".into(), "lldb (Cargo.toml, /usr/bin/lldb-dap, processes may be traced)".into()),
+                ("offer: apt-get install lldb".into(), "lldb (Cargo.toml): no `lldb-dap` on PATH".into()),
+                ("note".into(), "lldb: no root marker here; no `lldb-dap` on PATH".into()),
+            ]
+        );
     }
 }
