@@ -133,7 +133,7 @@ async fn of_fifty_workers_four_work_and_all_settle() {
     for number in 1..=50 {
         texts.push(told(&spawn(&conversation, &format!("part {number}"), "Wait.").await));
     }
-    assert_eq!(texts[3], "w4 (part 4), fast, is at work.");
+    assert_eq!(texts[3], "w4 (part 4), fast, begins now.");
     assert_eq!(
         texts[4],
         "w5 (part 5), fast, is queued: 4 work side by side. It begins when one of them settles."

@@ -4,6 +4,7 @@
 //! their open conversations. A worker's inbox is the list of messages that the events say it has not read, so nothing that was said to it
 //! is lost with a process.
 
+mod arrivals;
 mod kill;
 mod list;
 mod record;
@@ -19,16 +20,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use async_trait::async_trait;
 use futures::{FutureExt, future::BoxFuture};
-use haft_model::{Model, UserPart};
+use haft_model::Model;
 use haft_store::ConversationId;
 use haft_tool::{CallId, Tier, ToolError};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::record::{Claim, Claims, worker_id};
 pub(crate) use self::worktree::Worktrees;
+use self::{
+    arrivals::Inbox,
+    record::{Claim, Claims, worker_id},
+};
 pub(crate) use self::{kill::VibeKill, list::VibeList, send::VibeSend, spawn::VibeSpawn, wait::VibeWait};
 pub use self::{
     record::{Worker, WorkerEnd, WorkerEvent, WorkerResult, WorkerStatus, WorkerTier, Workers},
@@ -40,7 +43,6 @@ use crate::{
     conversation::Bounds,
     helper::Nursery,
     limits::{WORKER_REPORT, WORKERS, WORKERS_AT_ONCE},
-    run::Arrivals,
     transcript::last_words,
 };
 
@@ -500,48 +502,6 @@ impl Roster {
     }
 }
 
-/// The director gets results between its steps, in the same append that marks them as delivered.
-#[async_trait]
-impl Arrivals for Roster {
-    async fn take(&self) -> Result<(), JournalError> {
-        let (results, _reminding) = {
-            let mut claims = self.claims();
-            let results = self.unclaimed(&claims, None);
-            let keys: Vec<(u64, u64)> =
-                results.iter().map(|(worker, result)| (worker.number, result.turn)).collect();
-            claims.extend(keys.iter().map(|key| (*key, Claim::Reminder)));
-            (results, Reminding { roster: self, keys })
-        };
-        if results.is_empty() {
-            return Ok(());
-        }
-        let mut events: Vec<Event> = results
-            .iter()
-            .map(|(worker, result)| Event::Worker {
-                worker: worker.number,
-                event: WorkerEvent::Delivered { turn: result.turn },
-            })
-            .collect();
-        events.push(Event::Reminder { text: words::results(&results) });
-        self.journal.append(events).await
-    }
-}
-
-/// Claims of a reminder that is being recorded. Once it is, the events say that the results were delivered.
-struct Reminding<'a> {
-    roster: &'a Roster,
-    keys: Vec<(u64, u64)>,
-}
-
-impl Drop for Reminding<'_> {
-    fn drop(&mut self) {
-        let mut claims = self.roster.claims();
-        for key in &self.keys {
-            claims.remove(key);
-        }
-    }
-}
-
 /// Takes a worker whose driver panics off the list of those that are driven, so that nobody waits for it.
 struct Leaving<'a> {
     roster: &'a Roster,
@@ -554,30 +514,6 @@ impl Drop for Leaving<'_> {
             self.roster.live().remove(&number);
             self.roster.tell();
         }
-    }
-}
-
-/// A worker gets its messages between its steps.
-struct Inbox {
-    roster: Arc<Roster>,
-    conversation: Arc<Conversation>,
-    number: u64,
-}
-
-#[async_trait]
-impl Arrivals for Inbox {
-    async fn take(&self) -> Result<(), JournalError> {
-        let pending = self.roster.journal.with_transcript(|transcript| {
-            transcript.workers().get(self.number).map(|worker| worker.pending.clone()).unwrap_or_default()
-        });
-        if pending.is_empty() {
-            return Ok(());
-        }
-        let count = pending.len();
-        let parts = pending.into_iter().map(|text| UserPart::Text { text }).collect();
-        // First said, then marked: a process that dies in between says it twice rather than never.
-        self.conversation.say(parts).await?;
-        self.roster.record(vec![(self.number, WorkerEvent::Read { count })]).await
     }
 }
 

@@ -59,7 +59,7 @@ impl Tool for VibeSpawn {
                 "{id} ({label}), {tier}, is queued: {WORKERS_AT_ONCE} work side by side. It begins when one of them settles."
             )
         } else {
-            format!("{id} ({label}), {tier}, is at work.")
+            format!("{id} ({label}), {tier}, begins now.")
         };
         Ok(words::about(text, &id, self.0.lines()))
     }
