@@ -1,5 +1,7 @@
 //! calls: who calls a function, and what it calls.
 
+use std::collections::HashSet;
+
 use haft_tool::{Output, ToolError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,7 +12,10 @@ use super::{
     kinds,
     places::{RawPlace, Shower, range_of},
 };
-use crate::limits::{CALLS, REQUEST};
+use crate::{
+    limits::{CALLS, REQUEST},
+    position::Range,
+};
 
 #[derive(Debug, Serialize)]
 struct Call {
@@ -19,6 +24,8 @@ struct Call {
     file: String,
     line: u32,
     text: String,
+    #[serde(skip)]
+    range: Range,
 }
 
 impl Lsp {
@@ -69,6 +76,7 @@ impl Lsp {
                 outgoing.extend(calls(to, uri, entry, &mut shower));
             }
         }
+        let (mut incoming, mut outgoing) = (once(incoming), once(outgoing));
         let (callers, callees) = (incoming.len(), outgoing.len());
         let mut text = String::new();
         for (list, what) in [(&mut incoming, "called by"), (&mut outgoing, "calls")] {
@@ -97,6 +105,13 @@ impl Lsp {
     }
 }
 
+/// Servers name the same place once for every overload (pyright has an item for each).
+fn once(mut calls: Vec<Call>) -> Vec<Call> {
+    let mut seen = HashSet::new();
+    calls.retain(|call| seen.insert((call.name.clone(), call.file.clone(), call.range)));
+    calls
+}
+
 /// One entry per place of a call.
 fn calls(other: &Value, uri: &str, entry: &Value, shower: &mut Shower<'_>) -> Vec<Call> {
     let name = other.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -107,7 +122,32 @@ fn calls(other: &Value, uri: &str, entry: &Value, shower: &mut Shower<'_>) -> Ve
         .filter_map(range_of)
         .map(|range| {
             let place = shower.show(&RawPlace { uri: uri.to_owned(), range, whole: range });
-            Call { name: name.to_owned(), kind, file: place.file, line: place.line, text: place.text }
+            Call { name: name.to_owned(), kind, file: place.file, line: place.line, text: place.text, range }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::Position;
+
+    #[test]
+    fn a_place_is_named_once_and_two_on_one_line_twice() {
+        let call = |name: &str, character| Call {
+            name: name.to_owned(),
+            kind: "method",
+            file: "a.py".to_owned(),
+            line: 3,
+            text: "get(get(x))".to_owned(),
+            range: Range {
+                start: Position { line: 2, character },
+                end: Position { line: 2, character: character + 3 },
+            },
+        };
+        let calls = once(vec![call("get", 0), call("get", 0), call("get", 4), call("put", 4)]);
+        let left: Vec<_> =
+            calls.iter().map(|call| (call.name.as_str(), call.range.start.character)).collect();
+        assert_eq!(left, [("get", 0), ("get", 4), ("put", 4)]);
+    }
 }

@@ -16,7 +16,8 @@ impl Lsp {
         let method = "textDocument/hover";
         opened.needs(method, "hover").await?;
         let answer = opened.ask(method, opened.at(&target, Value::Null), Reach::File, REQUEST).await?;
-        let words = contents(answer.value.get("contents").unwrap_or(&Value::Null));
+        // Pyright indents a docstring's text with these; a model and a terminal would see them as they are.
+        let words = contents(answer.value.get("contents").unwrap_or(&Value::Null)).replace("&nbsp;", " ");
         let id = opened.server.id();
         let shown = if words.is_empty() {
             format!("{id} knows nothing about `{}` ({}:{}).", target.name, opened.shown, target.line)
