@@ -1,4 +1,5 @@
 use std::{
+    ffi::{OsStr, OsString},
     path::PathBuf,
     sync::{Arc, RwLock},
     time::Duration,
@@ -6,7 +7,7 @@ use std::{
 
 use haft_debug::Debugger;
 use haft_files::{Jobs, Reads};
-use haft_kernel::{Kernels, Settings};
+use haft_kernel::{Enclosure, Kernels, Settings};
 use haft_lsp::{Checkout, Servers, WriteDiagnostics, servers::Table};
 use haft_model::{Model, Prices, UserPart};
 use haft_store::{ConversationId, StoreError};
@@ -54,6 +55,36 @@ pub struct Conversation {
     changes: Changes,
     /// Held by the run that is going on.
     running: Mutex<()>,
+}
+
+/// How a conversation's kernels are to be.
+fn kernel_settings(config: &Config, workdir: &Workdir, outputs: PathBuf) -> Settings {
+    let root = workdir.root().as_os_str();
+    let enclosure = config.enclosure().map(|(prefix, environment)| Enclosure {
+        command_prefix: prefix.iter().map(|word| placed(word, root)).collect(),
+        environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+    });
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    let standard = Settings::default();
+    Settings {
+        enclosure,
+        outputs: Some(outputs),
+        inactivity: config.eval_timeout_seconds().map_or(standard.inactivity, seconds),
+        inactivity_most: config.eval_timeout_most_seconds().map_or(standard.inactivity_most, seconds),
+        ..standard
+    }
+}
+
+/// A word of an enclosure's prefix with `{workdir}` replaced.
+fn placed(word: &str, root: &OsStr) -> OsString {
+    let mut made = OsString::new();
+    for (at, piece) in word.split("{workdir}").enumerate() {
+        if at > 0 {
+            made.push(root);
+        }
+        made.push(piece);
+    }
+    made
 }
 
 /// Bounds of a run besides those of the settings.
@@ -109,12 +140,13 @@ impl Conversation {
         let jobs = Arc::new(Jobs::new(supervisor.clone()));
         let debugger = Arc::new(Debugger::new(supervisor.clone(), workdir.clone()));
         let surface = role.surface();
-        let cells = Arc::new(Cells::new(journal.clone(), surface));
+        let wholes = Wholes::default();
+        let cells = Arc::new(Cells::new(journal.clone(), surface, wholes.clone(), outputs.clone()));
         let kernels = Arc::new(Kernels::new(
             supervisor.clone(),
             workdir.clone(),
             cells.clone(),
-            Settings { outputs: Some(outputs.clone()), ..Settings::default() },
+            kernel_settings(&setup.config, &workdir, outputs.clone()),
         ));
         let (gate, roster, reads_only) = match role {
             Role::Agent => {
@@ -156,7 +188,6 @@ impl Conversation {
             .map(|table| Checkout::new(servers, workdir.clone(), table))
             .map_err(|error| error.to_string());
         let diagnostics = checkout.as_ref().ok().map(|checkout| WriteDiagnostics::new(checkout.clone()));
-        let wholes = Wholes::default();
         let mut watched = changes.observed_by(Arc::new(Keeper { journal: journal.clone() }));
         if let Some(diagnostics) = &diagnostics {
             watched = watched.observed_by(Arc::new(diagnostics.clone()));

@@ -17,6 +17,7 @@ use crate::{
     config::Config,
     conversation::Parts,
     helper::{Configured, OpenModel, Role},
+    outputs as kept_outputs,
     transcript::Event,
 };
 
@@ -211,6 +212,11 @@ impl Host {
         create_private(&outputs)
             .map_err(|error| HostError::State { path: outputs.clone(), message: error.to_string() })?;
         let mut workdir = workdir.with_extra(&outputs, haft_tool::Access::Read)?;
+        let kept = journal.with_transcript(|transcript| transcript.kept().to_vec());
+        let (places, lost) = kept_outputs::restore(self.store.as_ref(), &self.state, &kept).await;
+        for place in places.iter().filter(|place| **place != outputs) {
+            workdir = workdir.with_extra(place, haft_tool::Access::Read)?;
+        }
         let root = workdir.root().to_owned();
         if root.starts_with(self.worktrees()) {
             // A worker's own; the rest of Haft's state stays out of its reach.
@@ -221,6 +227,7 @@ impl Host {
         let notices = recovered
             .into_iter()
             .chain(setup.config.warnings().iter().cloned())
+            .chain(lost)
             .map(|text| Event::Notice { text });
         journal.append(notices.collect()).await?;
         Ok(Conversation::assemble(Parts {
@@ -296,7 +303,7 @@ impl Host {
 pub const ROLE: &str = "role";
 
 /// A directory that only its owner can look into: transcripts hold what files and commands showed.
-fn create_private(path: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

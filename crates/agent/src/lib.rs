@@ -19,6 +19,7 @@ pub mod instructions;
 mod layers;
 mod limits;
 mod mode;
+mod outputs;
 mod prompt;
 mod run;
 mod transcript;
@@ -31,7 +32,7 @@ pub use helper::OpenModel;
 pub use host::{Host, HostError, ROLE, Setup};
 pub use layers::Approve;
 pub use mode::Mode;
-pub use transcript::{Event, Frame, Journal, JournalError, RunEnd, Spent, Transcript, last_words};
+pub use transcript::{Event, Frame, Journal, JournalError, KeptFile, RunEnd, Spent, Transcript, last_words};
 pub use undo::{FileRecord, UndoError};
 pub use vibe::{
     Worker, WorkerEnd, WorkerEvent, WorkerLine, WorkerResult, WorkerStatus, WorkerTier, Workers, Worktree,

@@ -4,11 +4,14 @@
 
 mod support;
 
-use haft_agent::{Approve, Event, Mode};
-use haft_tool::Origin;
+use haft_agent::{
+    Approve, Conversation, Event, Mode,
+    cards::{Answer, CardKind},
+};
+use haft_tool::{Origin, Outcome};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use support::{World, never};
+use support::{World, never, person};
 
 async fn python(conversation: &haft_agent::Conversation, code: &str) -> haft_tool::Outcome {
     let arguments = json!({"code": code, "description": "a cell of a test"});
@@ -109,5 +112,122 @@ async fn a_prompt_of_a_cells_call_is_a_refusal_where_nobody_is_there() {
     let conversation = world.start(Approve::None).await;
     let outcome = python(&conversation, "1").await;
     assert!(outcome.is_error && outcome.structured.get("cell").is_none(), "{}", outcome.all_text());
+    conversation.close().await.unwrap();
+}
+
+async fn read(conversation: &Conversation, path: &str) -> Outcome {
+    let arguments = json!({"path": path, "offset": 60000, "limit": 1});
+    conversation.call("read", arguments, Origin::Console, never()).await
+}
+
+#[tokio::test]
+async fn the_whole_of_long_output_is_in_the_transcript_and_can_be_read_after_all_files_are_gone() {
+    let world = World::new().await;
+    let conversation = world.start(Approve::All).await;
+    let id = conversation.id().clone();
+    let outcome = python(&conversation, "for n in range(100_000): print(n)").await;
+    let file = outcome.structured["stdout_file"].as_str().unwrap().to_owned();
+    let name = outcome.structured["stdout_artifact"].as_str().unwrap().to_owned();
+    let whole: String = (0..100_000).map(|n| n.to_string() + "\n").collect();
+    let artifact = world.host.store().artifact(&haft_store::ArtifactId(name.clone())).await.unwrap();
+    assert_eq!(String::from_utf8(artifact.data).unwrap(), whole);
+    let kept: Vec<_> = world
+        .events(&conversation)
+        .await
+        .into_iter()
+        .filter_map(|event| if let Event::CallFinished { kept, .. } = event { Some(kept) } else { None })
+        .flatten()
+        .collect();
+    assert_eq!(
+        kept.iter().map(|kept| (kept.artifact.0.as_str(), kept.bytes)).collect::<Vec<_>>(),
+        [(name.as_str(), whole.len() as u64)]
+    );
+    let line = "60000\t59999\n[Lines 60000-60000 of 100000 are shown; read on with offset 60001.]";
+    assert_eq!(read(&conversation, &file).await.first_text(), Some(line));
+    // What is not shown and not long either.
+    let outcome = python(&conversation, "print('x' * 25_000)").await;
+    let short = outcome.structured["stdout_file"].as_str().unwrap();
+    assert_eq!(std::fs::read_to_string(short).unwrap(), format!("{}\n", "x".repeat(25_000)));
+    conversation.close().await.unwrap();
+    drop(conversation);
+
+    // Taken up on a machine that has the store and not the files.
+    std::fs::remove_dir_all(world.root.path().join(".local/state/haft/outputs")).unwrap();
+    let conversation = world.host.resume(&id, world.setup(Approve::All)).await.unwrap();
+    assert_eq!(read(&conversation, &file).await.first_text(), Some(line));
+    conversation.close().await.unwrap();
+    drop(conversation);
+    // And by a fork, whose own directory is another one.
+    std::fs::remove_dir_all(world.root.path().join(".local/state/haft/outputs")).unwrap();
+    let fork = world.host.fork(&id, None).await.unwrap();
+    let conversation = world.host.resume(&fork, world.setup(Approve::All)).await.unwrap();
+    assert_eq!(read(&conversation, &file).await.first_text(), Some(line));
+    conversation.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_denied_call_of_a_cells_raises_in_the_rules_words_and_the_cell_goes_on() {
+    let world = World::new().await;
+    world.put(
+        "haft.toml",
+        "[[guardrails.rules]]\naction = \"deny\"\ntool = \"glob\"\nreason = \"not here\"\n[[guardrails.rules]]\naction = \"deny\"\ncommand = \"rm *\"\n",
+    );
+    let conversation = world.start(Approve::All).await;
+    let direct = conversation.call("glob", json!({"pattern": "*"}), Origin::Console, never()).await;
+    assert!(direct.is_error && direct.all_text().contains("not here"), "{}", direct.all_text());
+    let code = "said = []
+for name, arguments in [('glob', {'pattern': '*'}), ('shell', {'command': 'echo a && rm -rf x'})]:
+    try: tool(name, arguments)
+    except ToolError as error: said.append(str(error))
+after = str(tool('read', {'path': 'haft.toml'}))
+print(said[0], '|', said[1])
+len(after) > 0";
+    let outcome = python(&conversation, code).await;
+    assert!(!outcome.is_error, "{}", outcome.all_text());
+    assert_eq!(outcome.structured["result"], "True");
+    // In the tool's own words, from a cell as from anybody.
+    let stdout = outcome.structured["stdout"].as_str().unwrap();
+    assert_eq!(stdout.split(" | ").next().unwrap(), direct.all_text());
+    assert!(stdout.contains("rm *"), "{stdout}");
+    // Not caught it fails the cell, and the run goes on.
+    let outcome = python(&conversation, "kept = 1\ntool('glob', {'pattern': '*'})").await;
+    assert_eq!(
+        (outcome.is_error, &outcome.structured["error"]["name"], &outcome.structured["error"]["message"]),
+        (true, &json!("ToolError"), &json!(direct.all_text()))
+    );
+    assert_eq!(python(&conversation, "kept").await.structured["result"], "1");
+    let code = "try { await tool('glob', {pattern: '*'}) } catch (error) { console.log(error.message) }";
+    let arguments = json!({"code": code, "description": "d", "language": "javascript"});
+    let outcome = conversation.call("eval", arguments, Origin::Console, never()).await;
+    assert_eq!(outcome.structured["stdout"].as_str().unwrap().trim_end(), direct.all_text());
+    conversation.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_prompt_of_a_cells_call_is_a_card_and_the_answer_is_the_cells() {
+    let world = World::new().await;
+    let conversation = world.start(Approve::None).await;
+    let mut asked = 0;
+    let person = person(&conversation, move |card| {
+        assert_eq!(card.kind, CardKind::Permission);
+        asked += 1;
+        Some(match asked {
+            // The cell itself, then its first call; the second is refused.
+            1 | 2 => Answer::Allowed { always: false },
+            _ => Answer::Denied { reason: "leave it".into() },
+        })
+    });
+    let code = "print(tool('shell', {'command': 'echo allowed'}))
+try: tool('write', {'path': 'no.txt', 'content': 'x'})
+except ToolError as error: print(error)
+'went on'";
+    let outcome = python(&conversation, code).await;
+    assert_eq!(outcome.structured["result"], "'went on'", "{}", outcome.all_text());
+    let stdout = outcome.structured["stdout"].as_str().unwrap();
+    assert!(stdout.contains("allowed") && stdout.contains("leave it"), "{stdout}");
+    assert!(!world.project().join("no.txt").exists());
+    let questions: Vec<String> =
+        person.cards.lock().unwrap().iter().map(|card| card.question.clone()).collect();
+    assert_eq!(questions.len(), 3, "{questions:?}");
     conversation.close().await.unwrap();
 }

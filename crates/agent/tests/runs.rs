@@ -413,6 +413,7 @@ fn what_a_dead_process_left_open_is_closed_honestly() {
             outcome: Outcome::default(),
             ms: 1.0,
             whole: None,
+            kept: Vec::new(),
         },
     ] {
         transcript.apply(&event);

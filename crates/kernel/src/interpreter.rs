@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::{io::AsyncReadExt, time::timeout};
 
 use crate::{
-    Enclosure,
+    Enclosure, Settings,
     cell::Language,
     frames::{self, Frame, Reader},
     limits::{GRACE, START, START_OUTPUT},
@@ -24,6 +24,11 @@ const PYTHON_DISPLAYS: &str = include_str!("python/displays.py");
 const PYTHON_MAGICS: &str =
     concat!(include_str!("python/magics.py"), "\n", include_str!("python/modules.py"));
 const JAVASCRIPT_WORKER: &str = include_str!("javascript/worker.cjs");
+
+/// Whether a command line, cut and with its white space made one, is a kernel's own.
+pub(crate) fn is_boot(command: &str) -> bool {
+    command.contains(" -c import os,sys,types def r(n):")
+}
 
 /// An interpreter that could be used.
 struct Candidate {
@@ -49,12 +54,12 @@ pub(crate) async fn start(
     supervisor: &Supervisor,
     workdir: &Workdir,
     language: Language,
-    enclosure: Option<&Enclosure>,
-    idle: Duration,
+    settings: &Settings,
 ) -> Result<Started, NoKernel> {
+    let enclosure = settings.enclosure.as_ref();
     let (candidates, mut tried) = candidates(supervisor, workdir.root(), language, enclosure.is_some());
     for candidate in candidates {
-        match try_start(supervisor, workdir.root(), language, enclosure, &candidate, idle).await {
+        match try_start(supervisor, workdir.root(), language, settings, &candidate).await {
             Ok(handle) => return Ok(Started { handle, passed_over: tried }),
             Err(why) => tried.push(format!("{}: {why}", candidate.program.display())),
         }
@@ -119,10 +124,10 @@ async fn try_start(
     supervisor: &Supervisor,
     root: &Path,
     language: Language,
-    enclosure: Option<&Enclosure>,
+    settings: &Settings,
     candidate: &Candidate,
-    idle: Duration,
 ) -> Result<Handle, String> {
+    let enclosure = settings.enclosure.as_ref();
     let spec = spec(supervisor, root, language, enclosure, candidate);
     let mut process = supervisor.spawn(spec).await.map_err(|error| error.to_string())?;
     let pipes = (process.take_channel(), process.take_stdout(), process.take_stderr());
@@ -158,7 +163,8 @@ async fn try_start(
             nonce,
             version,
             program,
-            idle,
+            idle: settings.idle,
+            outputs: settings.outputs.clone(),
         })),
         Ok(Err(_)) => {
             let exit = process.terminate().await;

@@ -17,7 +17,8 @@ use crate::{
     bridge::Bridge,
     cell::{Cell, Language, Ran},
     interpreter::{self, Started},
-    limits::{IDLE, INACTIVITY},
+    limits::{IDLE, INACTIVITY_MOST_SECONDS, INACTIVITY_SECONDS},
+    output::Stored,
     worker::{Handle, Shared},
 };
 
@@ -40,13 +41,21 @@ pub struct Settings {
     pub outputs: Option<PathBuf>,
     /// How long a cell may go without a sign of life, unless its call says otherwise.
     pub inactivity: Duration,
+    /// The most that a call may ask for; also bounds `inactivity`.
+    pub inactivity_most: Duration,
     /// How long a kernel may be idle.
     pub idle: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { enclosure: None, outputs: None, inactivity: INACTIVITY, idle: IDLE }
+        Settings {
+            enclosure: None,
+            outputs: None,
+            inactivity: Duration::from_secs(INACTIVITY_SECONDS.into()),
+            inactivity_most: Duration::from_secs(INACTIVITY_MOST_SECONDS.into()),
+            idle: IDLE,
+        }
     }
 }
 
@@ -159,7 +168,7 @@ impl Kernels {
             return Ok(Evaluated { cell: number, ran: None, notices, earlier_cells: 0, interpreter: None });
         };
         let mut attempt = 0;
-        let (handle, ran) = loop {
+        let (handle, mut ran) = loop {
             let handle = self.kernel(language, context, &mut notices).await?;
             let files = self.settings.outputs.as_ref().map(|place| {
                 ["stdout", "stderr"]
@@ -187,14 +196,8 @@ impl Kernels {
             }
             self.slots().live.remove(&language);
         };
-        let mut slots = self.slots();
-        let earlier_cells = slots.live.get(&language).map_or(0, |live| live.cells);
-        if !ran.as_ref().is_some_and(|ran| ran.end.state_kept()) {
-            slots.live.remove(&language);
-        } else if let Some(live) = slots.live.get_mut(&language) {
-            live.cells += 1;
-        }
-        drop(slots);
+        let kept = ran.as_ref().is_some_and(|ran| ran.end.state_kept());
+        let earlier_cells = self.account(language, kept);
         if ran.is_none() {
             // It died between being found alive and taking the cell, which has not been run.
             return Err(ToolError::model(format!(
@@ -203,8 +206,36 @@ impl Kernels {
                 notices.join(" ")
             )));
         }
+        if let Some(ran) = &mut ran {
+            let (before_out, before_err) = ran.background.as_mut().map(|(out, err)| (out, err)).unzip();
+            let streams = [Some(&mut ran.out), Some(&mut ran.err), before_out, before_err];
+            for stored in streams.into_iter().flatten() {
+                self.keep(stored, context).await;
+            }
+        }
         let interpreter = Some((handle.shared.program.clone(), handle.shared.version.clone()));
         Ok(Evaluated { cell: number, ran, notices, earlier_cells, interpreter })
+    }
+
+    /// Counts a cell that has ended, or forgets a kernel that is gone; answers how many cells it had run before.
+    fn account(&self, language: Language, state_kept: bool) -> u32 {
+        let mut slots = self.slots();
+        let earlier = slots.live.get(&language).map_or(0, |live| live.cells);
+        if !state_kept {
+            slots.live.remove(&language);
+        } else if let Some(live) = slots.live.get_mut(&language) {
+            live.cells += 1;
+        }
+        earlier
+    }
+
+    /// Puts the whole of a long stream into the transcript.
+    async fn keep(&self, stored: &mut Stored, context: &Context) {
+        let Some(file) = &stored.file else { return };
+        match self.bridge.keep(file, context).await {
+            Ok(artifact) => stored.artifact = artifact,
+            Err(why) => stored.trouble = Some(why),
+        }
     }
 
     /// Ends the kernel of a language; says so if there was one.
@@ -233,9 +264,7 @@ impl Kernels {
                 slots.live.remove(&language);
             }
         }
-        let enclosure = self.settings.enclosure.as_ref();
-        let start =
-            interpreter::start(&self.supervisor, &self.workdir, language, enclosure, self.settings.idle);
+        let start = interpreter::start(&self.supervisor, &self.workdir, language, &self.settings);
         let started = tokio::select! {
             () = context.cancel.cancelled() => return Err(ToolError::Cancelled),
             started = start => started,

@@ -22,4 +22,5 @@ mod worker;
 
 pub use bridge::{Bridge, NoBridge};
 pub use kernels::{Enclosure, Kernels, Settings};
+pub use limits::{INACTIVITY_MOST_SECONDS, INACTIVITY_SECONDS};
 pub use tool::{Eval, EvalArguments};

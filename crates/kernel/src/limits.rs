@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 /// How long a cell may go without output, frame or answered call before it is interrupted (SPEC E5).
-pub(crate) const INACTIVITY: Duration = Duration::from_mins(5);
-/// The longest budget that a caller may ask for.
-pub(crate) const INACTIVITY_MOST: Duration = Duration::from_hours(1);
+pub const INACTIVITY_SECONDS: u32 = 300;
+/// The longest budget that a caller may ask for, unless configured.
+pub const INACTIVITY_MOST_SECONDS: u32 = 3600;
 /// How long a kernel may be idle before it is stopped: an hour's pause is somebody who has gone on to something else, and frames in memory
 /// are large.
 pub(crate) const IDLE: Duration = Duration::from_hours(1);

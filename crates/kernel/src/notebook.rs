@@ -10,6 +10,10 @@ pub struct NotebookCell {
     pub arguments: Value,
     /// Its outcome.
     pub outcome: Outcome,
+    /// The whole of its stdout, where the outcome has only the ends of it.
+    pub stdout: Option<Vec<u8>>,
+    /// The same of stderr.
+    pub stderr: Option<Vec<u8>>,
 }
 
 /// The notebook as JSON. Calls that ran no cell (refused, not understood) are left out.
@@ -33,7 +37,7 @@ pub fn notebook(title: &str, cells: &[NotebookCell]) -> Value {
             "metadata": {"description": cell.arguments["description"]},
             "execution_count": cell.outcome.structured["cell"],
             "source": lines(&source),
-            "outputs": outputs(&cell.outcome),
+            "outputs": outputs(cell),
         }));
     }
     let (kernel, language) = if javascript {
@@ -55,11 +59,15 @@ pub fn notebook(title: &str, cells: &[NotebookCell]) -> Value {
     })
 }
 
-fn outputs(outcome: &Outcome) -> Vec<Value> {
+fn outputs(cell: &NotebookCell) -> Vec<Value> {
+    let outcome = &cell.outcome;
     let fields = &outcome.structured;
-    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+    let text = |name: &str, whole: &Option<Vec<u8>>| match whole {
+        Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        None => fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned(),
+    };
     let mut outputs = Vec::new();
-    let stdout = text("stdout");
+    let stdout = text("stdout", &cell.stdout);
     let whole = fields.get("stdout_bytes").and_then(Value::as_u64) == Some(stdout.len() as u64);
     let mut position = 0;
     let empty = Vec::new();
@@ -96,7 +104,7 @@ fn outputs(outcome: &Outcome) -> Vec<Value> {
         });
     }
     stream(&mut outputs, "stdout", &stdout[position..]);
-    stream(&mut outputs, "stderr", text("stderr"));
+    stream(&mut outputs, "stderr", &text("stderr", &cell.stderr));
     match fields.get("error") {
         Some(error) if error.is_object() => outputs.push(json!({
             "output_type": "error",

@@ -90,8 +90,10 @@ pub(crate) struct Kept {
     pub(crate) tail: VecDeque<u8>,
     /// Bytes that there were.
     pub(crate) total: u64,
-    /// Where the whole goes once it is more than the head.
+    /// Where the whole goes once it is more than is shown, or more than the head.
     place: Option<PathBuf>,
+    /// Bytes of it that an answer shows.
+    shown: usize,
     spool: Option<File>,
     /// Bytes in the file.
     pub(crate) spooled: u64,
@@ -100,8 +102,8 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn new(place: Option<PathBuf>) -> Self {
-        Kept { place, ..Kept::default() }
+    pub(crate) fn new(place: Option<PathBuf>, shown: usize) -> Self {
+        Kept { place, shown, ..Kept::default() }
     }
 
     pub(crate) async fn push(&mut self, bytes: &[u8]) {
@@ -126,7 +128,9 @@ impl Kept {
         }
         let written = async {
             if self.spool.is_none() {
-                let mut file = File::create(place).await?;
+                // What had this name before may be an artifact by now: the new one must be another file.
+                let _ = tokio::fs::remove_file(place).await;
+                let mut file = File::create_new(place).await?;
                 file.write_all(&self.head).await?;
                 self.spooled = self.head.len() as u64;
                 self.spool = Some(file);
@@ -151,6 +155,9 @@ impl Kept {
 
     /// Closes the file; answers where the whole is, if there is one.
     pub(crate) async fn finish(mut self) -> Stored {
+        if self.spool.is_none() && self.total > self.shown as u64 {
+            self.spool(&[]).await;
+        }
         if let Some(file) = &mut self.spool
             && let Err(error) = file.flush().await
         {
@@ -159,6 +166,7 @@ impl Kept {
         let whole = self.spool.is_some() && self.trouble.is_none();
         Stored {
             file: if whole { self.place } else { None },
+            artifact: None,
             file_bytes: self.spooled,
             trouble: self.trouble,
             head: self.head,
@@ -176,6 +184,8 @@ pub(crate) struct Stored {
     pub(crate) total: u64,
     /// Where the whole is (its first `file_bytes`), if it was more than is kept here.
     pub(crate) file: Option<PathBuf>,
+    /// What the transcript calls the same bytes.
+    pub(crate) artifact: Option<String>,
     pub(crate) file_bytes: u64,
     pub(crate) trouble: Option<String>,
 }

@@ -43,8 +43,12 @@ pub(crate) fn answer(evaluated: Evaluated, language: Language) -> Result<Output,
     if let Some((out, err)) = &ran.background {
         let mut text =
             String::from("Output since the last cell, from threads or processes that it left running:\n");
-        text.push_str(&shown(out, SHOWN_ERR, "stdout"));
-        text.push_str(&shown(err, SHOWN_ERR, "stderr"));
+        for (stored, what) in [(out, "output"), (err, "stderr")] {
+            text.push_str(&stretch(stored, 0, stored.total, SHOWN_ERR));
+            if let Some(note) = whole(stored, what, SHOWN_ERR) {
+                let _ = write!(text, "\n{note}\n");
+            }
+        }
         notices.push(text.trim_end().to_owned());
     }
     if let Some(headline) = &headline {
@@ -74,12 +78,12 @@ pub(crate) fn answer(evaluated: Evaluated, language: Language) -> Result<Output,
             crate::limits::DISPLAYS
         ));
     }
-    if let Some(note) = whole(&ran.out, "output") {
+    if let Some(note) = whole(&ran.out, "output", SHOWN_OUT) {
         pieces.text(note);
     }
     if ran.err.total > 0 {
-        pieces.text(format!("[stderr]\n{}", shown(&ran.err, SHOWN_ERR, "stderr")));
-        if let Some(note) = whole(&ran.err, "stderr") {
+        pieces.text(format!("[stderr]\n{}", stretch(&ran.err, 0, ran.err.total, SHOWN_ERR)));
+        if let Some(note) = whole(&ran.err, "stderr", SHOWN_ERR) {
             pieces.text(note);
         }
     }
@@ -107,6 +111,8 @@ pub(crate) fn answer(evaluated: Evaluated, language: Language) -> Result<Output,
         "stdout_bytes": ran.out.total,
         "stderr_bytes": ran.err.total,
         "stdout_file": ran.out.file.as_ref().map(|path| path.display().to_string()),
+        "stdout_artifact": ran.out.artifact,
+        "stderr_artifact": ran.err.artifact,
         "stderr_file": ran.err.file.as_ref().map(|path| path.display().to_string()),
         "cwd": ran.cwd,
         "tool_calls": ran.calls,
@@ -162,6 +168,9 @@ fn verdict(ran: &Ran, language: Language, earlier: u32) -> Option<String> {
         End::Died(exit) => {
             let hint = match exit {
                 Exit::Signal(libc::SIGKILL) => " (often the system, when memory runs out)",
+                Exit::Signal(libc::SIGABRT) if out_of_memory(&ran.err) => {
+                    " (the engine's memory ran out: hold less at a time)"
+                }
                 Exit::Signal(libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT) => " (a crash in compiled code)",
                 _ => "",
             };
@@ -172,6 +181,11 @@ fn verdict(ran: &Ran, language: Language, earlier: u32) -> Option<String> {
         }
         End::Broken(why) => format!("The {} kernel had to be ended: {why}. {lost}", language.name()),
     })
+}
+
+/// What V8 says last when its heap is full.
+fn out_of_memory(err: &Stored) -> bool {
+    [&err.head, &err.tail].iter().any(|text| memchr::memmem::find(text, b"out of memory").is_some())
 }
 
 fn seconds(duration: std::time::Duration) -> String {
@@ -340,14 +354,14 @@ fn tidy(text: &str) -> String {
     out
 }
 
-fn shown(stored: &Stored, limit: usize, _stream: &str) -> String {
-    stretch(stored, 0, stored.total, limit)
-}
-
 /// Where the whole of a long stream is.
-fn whole(stored: &Stored, what: &str) -> Option<String> {
-    let shown = if what == "output" { SHOWN_OUT } else { SHOWN_ERR } as u64;
+fn whole(stored: &Stored, what: &str, shown: usize) -> Option<String> {
     match (&stored.file, &stored.trouble) {
+        (Some(file), Some(trouble)) => Some(format!(
+            "[{} bytes of {what}; the whole is in {} for now, and could not be kept in the transcript: {trouble}]",
+            stored.total,
+            file.display()
+        )),
         (Some(file), _) if stored.file_bytes == stored.total => Some(format!(
             "[the whole {what}, {} bytes, is in {}: use `read` with offset, or `search`, on that path]",
             stored.total,
@@ -362,7 +376,7 @@ fn whole(stored: &Stored, what: &str) -> Option<String> {
         (None, Some(trouble)) => {
             Some(format!("[{} bytes of {what}; the rest could not be kept: {trouble}]", stored.total))
         }
-        (None, None) if stored.total > shown => {
+        (None, None) if stored.total > shown as u64 => {
             Some(format!("[{} bytes of {what} in all; print less at a time]", stored.total))
         }
         (None, None) => None,

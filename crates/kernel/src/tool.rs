@@ -10,7 +10,7 @@ use crate::{
     Kernels,
     cell::Language,
     kernels::Request,
-    limits::{INACTIVITY_MOST, SOURCE},
+    limits::SOURCE,
     render,
     rewrite::{self, Rewritten},
 };
@@ -41,7 +41,7 @@ pub struct EvalArguments {
     /// Start the kernel of this language anew before the code runs. Its variables are gone, whatever becomes of the code.
     #[serde(default)]
     reset: bool,
-    /// How long the cell may go without output or a tool call before it is interrupted (default 300, at most 3600).
+    /// How long the cell may go without output or a tool call before it is interrupted.
     #[serde(default)]
     #[schemars(range(min = 1))]
     timeout_seconds: Option<u32>,
@@ -90,9 +90,10 @@ impl Tool for Eval {
              takes import and lets const and let be declared again.\n\
              tool(\"read\", {{\"path\": \"…\"}}) calls a tool of yours from within a cell (await it in JavaScript): its text, with .structured and \
              .images; a failure raises.\n\
-             A cell that gives no sign of life for {} s (`timeout_seconds`) is interrupted; the answer says whether variables were kept. There \
+             A cell that gives no sign of life for {} s (`timeout_seconds` in a call, at most {}) is interrupted; the answer says whether variables were kept. There \
              is no input(). `reset`: true starts afresh.",
-            self.kernels.settings.inactivity.as_secs()
+            self.kernels.settings.inactivity.min(self.kernels.settings.inactivity_most).as_secs(),
+            self.kernels.settings.inactivity_most.as_secs(),
         )
     }
 
@@ -123,10 +124,10 @@ impl Tool for Eval {
         }
         let rewritten = arguments.rewritten().map_err(|error| ToolError::model(error.to_string()))?;
         let language = Language::from(arguments.language);
-        let budget = arguments
-            .timeout_seconds
-            .map_or(self.kernels.settings.inactivity, |seconds| Duration::from_secs(seconds.into()))
-            .min(INACTIVITY_MOST);
+        let settings = &self.kernels.settings;
+        let asked = arguments.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+        let budget = asked.unwrap_or(settings.inactivity).min(settings.inactivity_most);
+        let capped = asked.is_some_and(|asked| asked > budget).then_some(budget);
         let request = Request {
             language,
             code: (!arguments.code.trim().is_empty()).then_some((rewritten.code, rewritten.quiet)),
@@ -134,7 +135,12 @@ impl Tool for Eval {
             reset: arguments.reset,
             budget,
         };
-        let evaluated = self.kernels.evaluate(request, context).await?;
+        let mut evaluated = self.kernels.evaluate(request, context).await?;
+        if let Some(most) = capped {
+            evaluated
+                .notices
+                .push(format!("timeout_seconds is at most {}; the cell ran with that", most.as_secs()));
+        }
         let heavy = evaluated.ran.as_ref().is_some_and(|ran| !ran.displays.is_empty());
         if !heavy {
             return render::answer(evaluated, language);

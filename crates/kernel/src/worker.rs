@@ -4,6 +4,7 @@
 use std::{
     collections::HashMap,
     future::pending,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -23,7 +24,10 @@ use crate::{
     cell::{Cell, End, Language, Ran, Why},
     display::Display,
     frames::{self, CellError, Frame, Reader, Status},
-    limits::{CALL_GRACE, CALLS, CHUNK, KILL_AFTER, LIVE_BYTES, LIVE_EVERY, SECOND_INTERRUPT},
+    interpreter,
+    limits::{
+        CALL_GRACE, CALLS, CHUNK, KILL_AFTER, LIVE_BYTES, LIVE_EVERY, SECOND_INTERRUPT, SHOWN_ERR, SHOWN_OUT,
+    },
     output::{Kept, Piece, Splitter},
 };
 
@@ -85,6 +89,7 @@ pub(crate) struct Parts {
     pub(crate) version: String,
     pub(crate) program: String,
     pub(crate) idle: Duration,
+    pub(crate) outputs: Option<PathBuf>,
 }
 
 /// Lets a kernel go its way.
@@ -109,7 +114,8 @@ pub(crate) fn attend(parts: Parts) -> Handle {
         idle: parts.idle,
         since: Instant::now(),
         cell: None,
-        background: [Kept::default(), Kept::default()],
+        background: Actor::background(shared.pid, parts.outputs.as_deref(), 0),
+        outputs: parts.outputs,
         calls: JoinSet::new(),
     };
     tokio::spawn(actor.run());
@@ -180,6 +186,8 @@ struct Actor {
     cell: Option<Running>,
     /// What came while no cell ran.
     background: [Kept; 2],
+    /// Where files with long output go.
+    outputs: Option<PathBuf>,
     calls: JoinSet<(u32, u64, Outcome)>,
 }
 
@@ -195,6 +203,14 @@ enum Event {
 }
 
 impl Actor {
+    /// For what comes behind a cell.
+    fn background(pid: u32, outputs: Option<&Path>, cell: u32) -> [Kept; 2] {
+        ["stdout", "stderr"].map(|stream| {
+            let name = format!("after_cell_{cell}_{pid}_{stream}.txt");
+            Kept::new(outputs.map(|place| place.join(name)), SHOWN_ERR)
+        })
+    }
+
     async fn run(mut self) {
         let end = loop {
             match self.next().await {
@@ -292,7 +308,7 @@ impl Actor {
             started: false,
             begin: now,
             alive: now,
-            kept: [Kept::new(out), Kept::new(err)],
+            kept: [Kept::new(out, SHOWN_OUT), Kept::new(err, SHOWN_ERR)],
             ended: [false; 2],
             done: None,
             displays: Vec::new(),
@@ -508,7 +524,8 @@ impl Actor {
         }
         let (error, cwd) = running.done.map(|(_, error, cwd)| (error, cwd)).unwrap_or_default();
         let [out, err] = running.kept;
-        let [before_out, before_err] = std::mem::take(&mut self.background);
+        let next = Actor::background(self.shared.pid, self.outputs.as_deref(), running.cell.number);
+        let [before_out, before_err] = std::mem::replace(&mut self.background, next);
         let background = (before_out.total + before_err.total > 0)
             .then_some((before_out.finish().await, before_err.finish().await));
         let words = format!("The cell before this one ({})", running.cell.number);
@@ -542,7 +559,18 @@ impl Actor {
         // Nobody can send a cell from here on that would not be answered.
         self.commands.close();
         let exit = self.process.terminate().await;
-        let leftovers = self.process.leftovers();
+        // A fork of the kernel has its command line, which is a program.
+        let leftovers = self
+            .process
+            .leftovers()
+            .into_iter()
+            .map(|line| match line.split_once(' ') {
+                Some((pid, command)) if interpreter::is_boot(command) => {
+                    format!("{pid} a fork of the kernel")
+                }
+                _ => line,
+            })
+            .collect();
         for stream in 0..2 {
             // The writers are dead; one that could not be killed must not keep us here.
             while self.streams[stream].pipe.is_some() {

@@ -15,7 +15,7 @@ use support::*;
 
 async fn cell(bench: &Bench, language: &str, code: &str) -> NotebookCell {
     let arguments = json!({"code": code, "description": "a cell", "language": language});
-    NotebookCell { outcome: bench.call(arguments.clone()).await, arguments }
+    NotebookCell { outcome: bench.call(arguments.clone()).await, arguments, stdout: None, stderr: None }
 }
 
 /// What the reference implementation says about a notebook.
@@ -43,6 +43,8 @@ async fn cells_outputs_and_pictures_are_in_the_notebook() {
     let refused = NotebookCell {
         arguments: json!({"code": "1", "description": "refused"}),
         outcome: Outcome::error("The person refused this call."),
+        stdout: None,
+        stderr: None,
     };
     let cells = vec![
         cell(

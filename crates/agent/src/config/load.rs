@@ -77,6 +77,11 @@ impl Config {
                 config.project.push(ProjectFile { source, trusted });
             }
         }
+        if config.enclosure().is_none() && !config.enclosure_environment.is_empty() {
+            config.warnings.push(
+                "`enclosure.environment` has no effect: there is no `enclosure.command_prefix`, so kernels run on the host.".into(),
+            );
+        }
         config.variables(environment);
         config.flags(flags);
         config.defaults();
@@ -181,6 +186,20 @@ impl Config {
                 self.question_timeout_seconds =
                     Some(over(seconds, &origin, self.question_timeout_seconds.take()));
             }
+            ItemValue::EvalTimeout(seconds) => {
+                self.eval_timeout_seconds = Some(over(seconds, &origin, self.eval_timeout_seconds.take()));
+            }
+            ItemValue::EvalTimeoutMost(seconds) => {
+                self.eval_timeout_most_seconds =
+                    Some(over(seconds, &origin, self.eval_timeout_most_seconds.take()));
+            }
+            ItemValue::EnclosurePrefix(words) => {
+                note = Some(ENCLOSED.to_owned());
+                self.enclosure_prefix = Some(over(words, &origin, self.enclosure_prefix.take()));
+            }
+            ItemValue::EnclosureVariable(name, text) => {
+                self.enclosure_environment.insert(name, text);
+            }
             ItemValue::InstructionFile(file) => {
                 let path = located(environment, source, &file);
                 if !self.instruction_files.contains(&path) {
@@ -238,6 +257,12 @@ impl Config {
                 Some(crate::limits::QUESTION_TIMEOUT_SECONDS),
                 *seconds,
             ),
+            ItemValue::EvalTimeout(seconds) => {
+                lower(self.eval_timeout_seconds(), Some(haft_kernel::INACTIVITY_SECONDS), *seconds)
+            }
+            ItemValue::EvalTimeoutMost(seconds) => {
+                lower(self.eval_timeout_most_seconds(), Some(haft_kernel::INACTIVITY_MOST_SECONDS), *seconds)
+            }
             // Inside the project it is no more than an AGENTS.md there.
             ItemValue::InstructionFile(file) => {
                 let path = source.directory().join(file);
@@ -253,7 +278,10 @@ impl Config {
             | ItemValue::Images { .. }
             | ItemValue::Prices { .. }
             | ItemValue::ReadPath(_)
-            | ItemValue::WritePath(_) => false,
+            | ItemValue::WritePath(_)
+            // A prefix names a program, and another one can lead out of the enclosure that the person has chosen.
+            | ItemValue::EnclosurePrefix(_)
+            | ItemValue::EnclosureVariable(..) => false,
         }
     }
 
@@ -352,6 +380,9 @@ impl Config {
     }
 }
 
+/// What a person who reads the settings must not take the enclosure for.
+const ENCLOSED: &str = "kernels of eval run in it; shell, debug and language servers do not";
+
 fn over<T>(value: T, origin: &str, old: Option<Sourced<T>>) -> Sourced<T> {
     let mut origins = Vec::new();
     if let Some(old) = old {
@@ -395,7 +426,12 @@ fn describe(value: &ItemValue) -> String {
         ItemValue::MaxSteps(number)
         | ItemValue::MaxOutputTokens(number)
         | ItemValue::ShellTimeout(number)
-        | ItemValue::QuestionTimeout(number) => number.to_string(),
+        | ItemValue::QuestionTimeout(number)
+        | ItemValue::EvalTimeout(number)
+        | ItemValue::EvalTimeoutMost(number) => number.to_string(),
+        ItemValue::EnclosurePrefix(words) if words.is_empty() => "none".to_owned(),
+        ItemValue::EnclosurePrefix(words) => words.join(" "),
+        ItemValue::EnclosureVariable(_, text) => text.clone(),
         ItemValue::LanguageServer { change, .. } => change.in_words(),
     }
 }

@@ -168,6 +168,10 @@ pub struct Config {
     max_output_tokens: Option<Sourced<u32>>,
     shell_timeout_seconds: Option<Sourced<u32>>,
     question_timeout_seconds: Option<Sourced<u32>>,
+    eval_timeout_seconds: Option<Sourced<u32>>,
+    eval_timeout_most_seconds: Option<Sourced<u32>>,
+    enclosure_prefix: Option<Sourced<Vec<String>>>,
+    enclosure_environment: BTreeMap<String, String>,
     language_servers: BTreeMap<String, ServerOverride>,
     instruction_files: Vec<PathBuf>,
     secret_variables: Vec<String>,
@@ -236,6 +240,23 @@ impl Config {
     /// How long a question waits for a person.
     pub fn question_timeout_seconds(&self) -> Option<u32> {
         self.question_timeout_seconds.as_ref().map(|seconds| seconds.value)
+    }
+
+    /// How long a cell may go without a sign of life unless its call says otherwise.
+    pub fn eval_timeout_seconds(&self) -> Option<u32> {
+        self.eval_timeout_seconds.as_ref().map(|seconds| seconds.value)
+    }
+
+    /// The most that a call of `eval` may ask for.
+    pub fn eval_timeout_most_seconds(&self) -> Option<u32> {
+        self.eval_timeout_most_seconds.as_ref().map(|seconds| seconds.value)
+    }
+
+    /// The conversation's enclosure, from `[enclosure]`: what goes before a kernel's command, and variables (SPEC E7). `{workdir}` in a word of
+    /// the prefix stands for the working directory.
+    pub fn enclosure(&self) -> Option<(&[String], &BTreeMap<String, String>)> {
+        let prefix = self.enclosure_prefix.as_ref().filter(|prefix| !prefix.value.is_empty())?;
+        Some((&prefix.value, &self.enclosure_environment))
     }
 
     /// Changes to the table of language servers, from `[lsp.servers.NAME]`.

@@ -48,6 +48,10 @@ pub(crate) enum ItemValue {
     MaxOutputTokens(u32),
     ShellTimeout(u32),
     QuestionTimeout(u32),
+    EvalTimeout(u32),
+    EvalTimeoutMost(u32),
+    EnclosurePrefix(Vec<String>),
+    EnclosureVariable(String, String),
     InstructionFile(String),
     LanguageServer {
         id: String,
@@ -124,8 +128,18 @@ impl Reader<'_> {
                 "run" => self.run(&self.table(root, name, value)?)?,
                 "instructions" => self.instructions(&self.table(root, name, value)?)?,
                 "lsp" => self.lsp(&self.table(root, name, value)?)?,
+                "enclosure" => self.enclosure(&self.table(root, name, value)?)?,
                 _ => {
-                    let known = ["models", "providers", "guardrails", "paths", "run", "instructions", "lsp"];
+                    let known = [
+                        "models",
+                        "providers",
+                        "guardrails",
+                        "paths",
+                        "run",
+                        "instructions",
+                        "lsp",
+                        "enclosure",
+                    ];
                     return Err(self.unknown(root, name, at, &known));
                 }
             }
@@ -376,12 +390,16 @@ impl Reader<'_> {
                 "max_output_tokens" => ItemValue::MaxOutputTokens,
                 "shell_timeout_seconds" => ItemValue::ShellTimeout,
                 "question_timeout_seconds" => ItemValue::QuestionTimeout,
+                "eval_timeout_seconds" => ItemValue::EvalTimeout,
+                "eval_timeout_most_seconds" => ItemValue::EvalTimeoutMost,
                 _ => {
                     let known = [
                         "max_steps",
                         "max_output_tokens",
                         "shell_timeout_seconds",
                         "question_timeout_seconds",
+                        "eval_timeout_seconds",
+                        "eval_timeout_most_seconds",
                     ];
                     return Err(self.unknown(table, name, at, &known));
                 }
@@ -389,6 +407,33 @@ impl Reader<'_> {
             let key = table.key(name);
             let number = self.number(&key, value)?;
             self.push(key, at, make(number));
+        }
+        Ok(())
+    }
+
+    fn enclosure(&mut self, table: &Table<'_, '_>) -> Result<(), ConfigError> {
+        for (name, at, value) in table.entries() {
+            let key = table.key(name);
+            match name {
+                "command_prefix" => {
+                    let words = self.strings(&key, value)?.into_iter().map(|(word, _)| word).collect();
+                    self.push(key, at, ItemValue::EnclosurePrefix(words));
+                }
+                "environment" => {
+                    let variables = self.table(table, name, value)?;
+                    for (name, at, value) in variables.entries() {
+                        let key = variables.key(name);
+                        let Some(text) = value.get_ref().as_str() else {
+                            return Err(self.wrong(&key, value, "text in quotes"));
+                        };
+                        if name.is_empty() || name.contains(['=', '\0']) {
+                            return Err(self.problem(&key, at, "the name of an environment variable", name));
+                        }
+                        self.push(key, at, ItemValue::EnclosureVariable(name.to_owned(), text.to_owned()));
+                    }
+                }
+                _ => return Err(self.unknown(table, name, at, &["command_prefix", "environment"])),
+            }
         }
         Ok(())
     }

@@ -129,6 +129,12 @@ max_steps = 500
 max_output_tokens = 8000
 shell_timeout_seconds = 60
 question_timeout_seconds = 900
+eval_timeout_seconds = 600
+eval_timeout_most_seconds = 7200
+
+[enclosure]
+command_prefix = ["bwrap", "--bind", "{workdir}", "{workdir}"]
+environment = { IN_ENCLOSURE = "yes" }
 
 [instructions]
 files = ["docs/STYLE.md"]
@@ -161,6 +167,14 @@ fn every_key_is_read_and_explained() {
             config.question_timeout_seconds()
         ),
         (Some(500), Some(8000), Some(60), Some(900))
+    );
+    assert_eq!((config.eval_timeout_seconds(), config.eval_timeout_most_seconds()), (Some(600), Some(7200)));
+    assert_eq!(
+        config.enclosure(),
+        Some((
+            ["bwrap", "--bind", "{workdir}", "{workdir}"].map(str::to_owned).as_slice(),
+            &BTreeMap::from([("IN_ENCLOSURE".to_owned(), "yes".to_owned())])
+        ))
     );
     assert_eq!(config.instruction_files(), [scene.work().join("docs/STYLE.md")]);
     assert_eq!(config.secret_variables(), ["QWEN_KEY"]);
@@ -209,6 +223,25 @@ fn restricting_values_count_without_trust() {
     assert_eq!((config.max_steps(), config.shell_timeout_seconds()), (Some(50), Some(30)));
     assert_eq!(config.instruction_files(), [scene.base.join("repo/A.md")]);
     insta::assert_snapshot!(scene.told(&config));
+}
+
+#[test]
+fn a_project_that_is_not_trusted_cannot_open_the_enclosure() {
+    let scene = Scene::new()
+        .own("[enclosure]\ncommand_prefix = ['bwrap']\n[run]\neval_timeout_seconds = 100\n")
+        .project("[enclosure]\ncommand_prefix = []\nenvironment = { A = '' }\n[run]\neval_timeout_seconds = 90\neval_timeout_most_seconds = 3601\n");
+    let config = scene.load();
+    assert_eq!(config.enclosure(), Some((["bwrap".to_owned()].as_slice(), &BTreeMap::new())));
+    assert_eq!((config.eval_timeout_seconds(), config.eval_timeout_most_seconds()), (Some(90), None));
+    // One that is trusted can; variables alone are then said to do nothing.
+    let config = scene.trusted().load();
+    assert_eq!(config.enclosure(), None);
+    assert_eq!(
+        config.warnings(),
+        [
+            "`enclosure.environment` has no effect: there is no `enclosure.command_prefix`, so kernels run on the host."
+        ]
+    );
 }
 
 #[test]
@@ -362,6 +395,11 @@ fn mistakes_are_errors_with_file_line_and_what_was_expected() {
         "[[guardrails.rules]]\naction = 'deny'\npath = '../x'\n",
         "[[guardrails.rules]]\naction = 'deny'\ntier = 'root'\n",
         "[[guardrails.rules]]\naction = 'allow'\npath = 'x'\ncommand = 'x'\n",
+        "[enclosure]\nprefix = ['bwrap']\n",
+        "[enclosure]\ncommand_prefix = 'bwrap --unshare-net'\n",
+        "[enclosure]\nenvironment = { A = 1 }\n",
+        "[enclosure]\nenvironment = { 'A=B' = 'c' }\n",
+        "[run]\neval_timeout_seconds = 0\n",
         "[paths]\nread = '/x'\n",
         "[paths]\nread = [3]\n",
         "a = 1\na = 2\n",

@@ -5,10 +5,10 @@ use haft_lsp::WriteDiagnostics;
 use haft_store::Artifact;
 use haft_tool::{Admission, Content, Context, Layer, Next, Outcome, Place};
 
-use super::record::Wholes;
+use super::record::{Wholes, kept_name};
 use crate::{
     limits::{MODEL_ROWS, MODEL_TEXT},
-    transcript::Journal,
+    transcript::{Journal, KeptFile},
 };
 
 /// Cuts what one call may put into the model's context, keeps the whole and says how to read the rest (SPEC H7). Tools bound their
@@ -54,8 +54,12 @@ impl Layer for Bound {
         }
         let whole = outcome.all_text();
         let kept = self.keep(&admission.call.id.0, whole.clone()).await;
-        if let Ok((artifact, _)) = &kept {
-            self.wholes.put(admission.call.id.clone(), artifact.clone());
+        if let Ok((artifact, path)) = &kept {
+            let call = &admission.call.id;
+            let file = kept_name(&self.outputs, path);
+            let kept = KeptFile { file, artifact: artifact.clone(), bytes: whole.len() as u64 };
+            self.wholes.put(call.clone(), artifact.clone());
+            self.wholes.put_file(call.clone(), kept);
         }
         let rest = match kept {
             Ok((_, path)) => format!(

@@ -7,4 +7,4 @@ mod record;
 pub(crate) use bound::Bound;
 pub use permission::Approve;
 pub(crate) use permission::Permission;
-pub(crate) use record::{Record, Wholes};
+pub(crate) use record::{Record, Wholes, kept_name};

@@ -1,5 +1,6 @@
 use std::{
     collections::HashMap,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
@@ -8,20 +9,39 @@ use async_trait::async_trait;
 use haft_store::ArtifactId;
 use haft_tool::{Admission, CallId, Context, Layer, Next, Outcome, Place};
 
-use crate::transcript::{Event, Journal};
+use crate::transcript::{Event, Journal, KeptFile};
 
-/// Artifacts that hold the whole text of calls under way, from the layer that cut it to the layer that records it.
+/// What is kept of long output of calls under way, from whoever cut it to the layer that records it.
 #[derive(Clone, Default)]
-pub(crate) struct Wholes(Arc<Mutex<HashMap<CallId, ArtifactId>>>);
+pub(crate) struct Wholes(Arc<Mutex<HashMap<CallId, Held>>>);
+
+#[derive(Default)]
+struct Held {
+    /// The whole text of the call's answer.
+    whole: Option<ArtifactId>,
+    kept: Vec<KeptFile>,
+}
 
 impl Wholes {
+    /// The whole text of a call's answer.
     pub(crate) fn put(&self, call: CallId, artifact: ArtifactId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call, artifact);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(call).or_default().whole = Some(artifact);
     }
 
-    fn take(&self, call: &CallId) -> Option<ArtifactId> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(call)
+    /// A file that the answer names.
+    pub(crate) fn put_file(&self, call: CallId, kept: KeptFile) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(call).or_default().kept.push(kept);
     }
+
+    fn take(&self, call: &CallId) -> Held {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(call).unwrap_or_default()
+    }
+}
+
+/// How the record names a file in a conversation's directory for outputs.
+pub(crate) fn kept_name(outputs: &Path, file: &Path) -> String {
+    let last = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    format!("outputs/{}/{}", last(outputs), last(file))
 }
 
 /// Writes a call into the transcript before it is made and its outcome after it, refused calls too. A call that cannot be recorded is not
@@ -48,11 +68,13 @@ impl Layer for Record {
         let begin = Instant::now();
         let outcome = next.run(context).await;
         let id = admission.call.id.clone();
+        let Held { whole, kept } = self.wholes.take(&id);
         let finished = Event::CallFinished {
-            whole: self.wholes.take(&id),
             id,
             outcome: outcome.clone(),
             ms: begin.elapsed().as_secs_f64() * 1e3,
+            whole,
+            kept,
         };
         match self.journal.append(vec![finished]).await {
             Ok(()) => outcome,

@@ -271,6 +271,7 @@ impl Run<'_> {
                             outcome: ToolError::Cancelled.into(),
                             ms,
                             whole: None,
+                            kept: Vec::new(),
                         })
                     }
                     _ => None,

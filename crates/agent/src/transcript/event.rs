@@ -60,6 +60,9 @@ pub enum Event {
         /// The whole text, where the model got a part of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<ArtifactId>,
+        /// Files that the model was told to read the rest in.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<KeptFile>,
     },
     /// A person was asked.
     CardOpened {
@@ -120,6 +123,27 @@ pub enum Event {
         /// How.
         end: RunEnd,
     },
+}
+
+/// A file with the whole of long output, and the artifact that holds the same bytes (SPEC E6, H7). Where the file is gone, it is made
+/// again from the artifact when the conversation is taken up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptFile {
+    /// Its place in the state directory: `outputs/CONVERSATION/NAME`.
+    pub file: String,
+    /// The bytes.
+    pub artifact: ArtifactId,
+    /// How many there are.
+    pub bytes: u64,
+}
+
+impl KeptFile {
+    /// `CONVERSATION/NAME`, where `file` is what this version writes.
+    pub fn place(&self) -> Option<(&str, &str)> {
+        let plain = |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains('/');
+        let (conversation, name) = self.file.strip_prefix("outputs/")?.split_once('/')?;
+        (plain(conversation) && plain(name)).then_some((conversation, name))
+    }
 }
 
 /// How a run ended.

@@ -4,7 +4,7 @@ use haft_model::{AssistantPart, Message, ToolResult, Usage, UserPart};
 use haft_tool::{CallId, Origin, Outcome};
 use serde::Serialize;
 
-use super::{Event, RunEnd};
+use super::{Event, KeptFile, RunEnd};
 use crate::{
     Mode,
     cards::{Answer, Card},
@@ -50,6 +50,7 @@ pub struct Transcript {
     last_usage: Usage,
     workers: Workers,
     changed: Vec<FileRecord>,
+    kept: Vec<KeptFile>,
 }
 
 impl Transcript {
@@ -84,7 +85,8 @@ impl Transcript {
             Event::CallStarted { call, .. } => {
                 self.open_calls.insert(call.id.0.clone(), (call.tool.clone(), call.origin));
             }
-            Event::CallFinished { id, outcome, .. } => {
+            Event::CallFinished { id, outcome, kept, .. } => {
+                self.kept.extend(kept.iter().cloned());
                 if self.open_calls.get(&id.0).is_some_and(|(tool, _)| tool == VIBE_WAIT) {
                     self.workers.delivered_by(&outcome.structured);
                 }
@@ -109,6 +111,11 @@ impl Transcript {
             Event::ChangesUndone { .. } => self.changed.clear(),
             Event::Notice { .. } => {}
         }
+    }
+
+    /// Files that the model was told to read the rest of long output in, the oldest first.
+    pub fn kept(&self) -> &[KeptFile] {
+        &self.kept
     }
 
     fn finish(&mut self, id: &CallId, outcome: &Outcome) {
@@ -152,6 +159,7 @@ impl Transcript {
                 outcome: Outcome::error(text),
                 ms: 0.0,
                 whole: None,
+                kept: Vec::new(),
             });
         };
         for (id, (tool, _)) in &self.open_calls {

@@ -5,6 +5,6 @@ mod fold;
 mod journal;
 mod pictures;
 
-pub use event::{Event, RunEnd};
+pub use event::{Event, KeptFile, RunEnd};
 pub use fold::{Spent, Transcript, last_words};
 pub use journal::{Frame, Journal, JournalError};

@@ -8,10 +8,10 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use haft_agent::{Event, Host, Journal, RunEnd, WorkerEvent, cards::Answer};
+use haft_agent::{Event, Host, Journal, KeptFile, RunEnd, WorkerEvent, cards::Answer};
 use haft_kernel::notebook::NotebookCell;
 use haft_model::{AssistantPart, UserPart};
-use haft_store::ConversationRecord;
+use haft_store::{ArtifactId, ConversationRecord};
 use haft_system::Environment;
 use haft_tool::{Content, Outcome};
 
@@ -23,6 +23,8 @@ use crate::{
     terminal::table,
 };
 
+/// Bytes of one stream of one cell that go into a notebook whole; of a longer one its ends do. Jupyter keeps all of it in a page.
+const NOTEBOOK_STREAM: u64 = 4 * 1024 * 1024;
 /// Events read at a time.
 const BATCH: usize = 256;
 
@@ -60,6 +62,11 @@ pub(crate) async fn export(environment: Environment, arguments: cli::Export) -> 
         for mut stored in events {
             after = stored.sequence;
             let event = Journal::decode(host.store(), &record.id, &mut stored).await?;
+            if let (Event::CallFinished { kept, .. }, Some(directory)) = (&event, &writer.outputs) {
+                for kept in kept {
+                    write_out(&host, kept, directory).await?;
+                }
+            }
             match arguments.format {
                 ExportFormat::Markdown => text.push_str(&writer.event(&event)?),
                 ExportFormat::Jsonl => {
@@ -104,7 +111,9 @@ async fn notebook(
                 }
                 Event::CallFinished { id, outcome, .. } => {
                     if let Some(arguments) = begun.remove(&id) {
-                        cells.push(NotebookCell { arguments, outcome });
+                        let stdout = whole_stream(host, &outcome, "stdout").await?;
+                        let stderr = whole_stream(host, &outcome, "stderr").await?;
+                        cells.push(NotebookCell { arguments, outcome, stdout, stderr });
                     }
                 }
                 _ => {}
@@ -127,17 +136,31 @@ async fn notebook(
     Ok(ExitCode::SUCCESS)
 }
 
+/// The whole of a stream of which the outcome has the ends only, unless it is too much for a notebook.
+async fn whole_stream(host: &Host, outcome: &Outcome, stream: &str) -> anyhow::Result<Option<Vec<u8>>> {
+    let fields = &outcome.structured;
+    let bytes = fields.get(&format!("{stream}_bytes")).and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let Some(name) = fields.get(&format!("{stream}_artifact")).and_then(serde_json::Value::as_str) else {
+        return Ok(None);
+    };
+    if bytes > NOTEBOOK_STREAM {
+        return Ok(None);
+    }
+    Ok(Some(host.store().artifact(&ArtifactId(name.to_owned())).await?.data))
+}
+
 /// Turns events into Markdown; pictures become files beside the target where there is one.
 struct Markdown {
     pictures: Option<PathBuf>,
+    /// Where files with the whole of long output go.
+    outputs: Option<PathBuf>,
     count: usize,
 }
 
 impl Markdown {
     fn new(record: &ConversationRecord, target: Option<&Path>) -> Self {
-        let pictures =
-            target.and_then(Path::parent).map(|parent| parent.join(format!("{}-pictures", record.id)));
-        Markdown { pictures, count: 0 }
+        let beside = |what: &str| Some(target?.parent()?.join(format!("{}-{what}", record.id)));
+        Markdown { pictures: beside("pictures"), outputs: beside("outputs"), count: 0 }
     }
 
     fn event(&mut self, event: &Event) -> anyhow::Result<String> {
@@ -179,7 +202,12 @@ impl Markdown {
                     fence("json", &serde_json::to_string_pretty(&call.arguments)?)
                 )?;
             }
-            Event::CallFinished { outcome, ms, .. } => text.push_str(&self.outcome(outcome, *ms)?),
+            Event::CallFinished { outcome, ms, kept, .. } => {
+                text.push_str(&self.outcome(outcome, *ms)?);
+                for kept in kept {
+                    text.push_str(&self.kept(kept));
+                }
+            }
             Event::CardOpened { card } => {
                 writeln!(text, "\n> **Card {}** from {}: {}", card.number, card.from, card.question)?
             }
@@ -214,6 +242,18 @@ impl Markdown {
         Ok(text)
     }
 
+    /// Where the whole of long output is.
+    fn kept(&self, kept: &KeptFile) -> String {
+        let Some(directory) = &self.outputs else {
+            let bytes = kept.bytes;
+            return format!("[the whole output: {bytes} bytes; --output FILE keeps it beside the file]\n");
+        };
+        let folder =
+            directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = exported_name(kept);
+        format!("[the whole output, {} bytes]({folder}/{name})\n", kept.bytes)
+    }
+
     fn picture(&mut self, mime: &str, bytes: &[u8]) -> anyhow::Result<String> {
         let Some(directory) = &self.pictures else {
             return Ok(format!(
@@ -232,6 +272,20 @@ impl Markdown {
             directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Ok(format!("![]({folder}/{name})\n"))
     }
+}
+
+/// A file's name beside the export; files of a fork's origin may be named like the fork's own.
+fn exported_name(kept: &KeptFile) -> String {
+    let short: String = kept.artifact.0.chars().take(8).collect();
+    let name = kept.place().map_or("output.txt", |(_, name)| name);
+    format!("{short}_{name}")
+}
+
+async fn write_out(host: &Host, kept: &KeptFile, directory: &Path) -> anyhow::Result<()> {
+    let artifact = host.store().artifact(&kept.artifact).await?;
+    std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
+    let path = directory.join(exported_name(kept));
+    std::fs::write(&path, artifact.data).with_context(|| format!("{} cannot be written", path.display()))
 }
 
 fn head(record: &ConversationRecord) -> String {

@@ -18,6 +18,10 @@
   const RICH = 1 << 20;
   const FRAMES = 3;
 
+  // As they are before a cell can change them.
+  const { stringify, parse } = JSON;
+  const nextTurn = setImmediate;
+
   // ---- frames
 
   function writeAll(fd, data) {
@@ -26,6 +30,11 @@
       try {
         at += fs.writeSync(fd, data, at);
       } catch (error) {
+        if (fd === FRAMES && error.code === 'EBADF') {
+          fs.writeSync(2, 'The cell has closed the descriptor through which its kernel speaks to Haft.\n');
+          process.removeAllListeners('SIGTERM');
+          process.kill(process.pid, 'SIGTERM');
+        }
         if (error.code !== 'EAGAIN') throw error;
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
       }
@@ -33,7 +42,7 @@
   }
 
   function send(frame) {
-    const body = Buffer.from(JSON.stringify(frame));
+    const body = Buffer.from(stringify(frame));
     const head = Buffer.alloc(4);
     head.writeUInt32LE(body.length);
     writeAll(FRAMES, Buffer.concat([head, body]));
@@ -50,8 +59,10 @@
     return data;
   }
 
+  // Where memory runs out, a kernel is to go before what else there is on the machine.
+  try { fs.writeFileSync('/proc/self/oom_score_adj', '500'); } catch { /* Not ours to say. */ }
   writeAll(FRAMES, Buffer.from('h'));
-  const init = JSON.parse(readExact(readExact(4).readUInt32LE()).toString());
+  const init = parse(readExact(readExact(4).readUInt32LE()).toString());
 
   // Word 0: the main thread has heard of an interrupt.
   const heard = new Int32Array(new SharedArrayBuffer(4));
@@ -304,7 +315,7 @@
   hidden('require', createRequire(process.cwd() + '/'));
   // Node's own streams would make the pipes non-blocking, for children too, and write long texts after the cell's end.
   const direct = (fd) => {
-    const made = new Writable({ write(chunk, _encoding, done) { writeAll(fd, chunk); done(); } });
+    const made = new Writable({ write(chunk, _encoding, done) { writeAll(marks[fd - 1], chunk); done(); } });
     made.fd = fd;
     made._isStdio = true;
     return made;
@@ -315,12 +326,14 @@
   const take = Symbol.for('haft.take');
   Object.defineProperty(globalThis, take, { value: (value) => { taken = value; } });
   process.exit = (code) => { throw new ExitError(code); };
+  // A true exit waits for the thread that reads the channel, which waits for Haft: for ever.
+  process.reallyExit = process.exit;
   process.execArgv = [];
   process.argv = [process.argv[0]];
   // Children are interrupted by the signal; this process is by its channel.
   process.on('SIGINT', () => {});
-  process.on('uncaughtException', (error) => fs.writeSync(2, `Uncaught ${inspect(error)}\n`));
-  process.on('unhandledRejection', (error) => fs.writeSync(2, `Uncaught (in promise) ${inspect(error)}\n`));
+  process.on('uncaughtException', (error) => writeAll(marks[1], Buffer.from(`Uncaught ${told(error)}\n`)));
+  process.on('unhandledRejection', (error) => writeAll(marks[1], Buffer.from(`Uncaught (in promise) ${told(error)}\n`)));
 
   // ---- cells
 
@@ -346,17 +359,37 @@
     return value;
   }
 
-  function describe(value, details) {
-    if (!(value instanceof Error) && !(value && typeof value === 'object' && typeof value.stack === 'string')) {
-      return { name: 'Uncaught', message: cut(inspect(value), 10000), traceback: `Uncaught ${inspect(value)}` };
-    }
+  // Through the engine's inspector, so that an interrupt ends what a value's own code does here, and not the kernel's.
+  let work;
+  const perform = Symbol.for('haft.perform');
+  Object.defineProperty(globalThis, perform, { value: () => { work(); } });
+  async function within(what) {
+    let result, problem;
+    work = () => {
+      try { result = what(); } catch (error) { problem = { error }; }
+    };
+    const outcome = await post('Runtime.evaluate', { expression: `globalThis[Symbol.for('haft.perform')]()` });
+    if (problem) throw problem.error;
+    if (outcome.exceptionDetails) throw new Error(outcome.exceptionDetails.text);
+    return result;
+  }
+
+  /** A value that was thrown, without the frames of the kernel itself. */
+  function told(value) {
     const own = /\[eval\]|node:|evalmachine|new Promise \(<anonymous>\)/;
     const lines = [];
     for (const line of inspect(value).split('\n')) {
       if (!/^\s+at /.test(line) || !own.test(line)) lines.push(line);
       else if (line.endsWith(' {')) lines[lines.length - 1] += ' {';
     }
-    const stack = lines.join('\n');
+    return lines.join('\n');
+  }
+
+  function describe(value, details) {
+    if (!(value instanceof Error) && !(value && typeof value === 'object' && typeof value.stack === 'string')) {
+      return { name: 'Uncaught', message: cut(inspect(value), 10000), traceback: `Uncaught ${inspect(value)}` };
+    }
+    const stack = told(value);
     const place = details && value instanceof SyntaxError && !/cell-\d+:\d+/.test(stack)
       ? `\n    at line ${details.lineNumber + 1}, column ${details.columnNumber + 1} of the cell` : '';
     return { name: String(value.name ?? 'Error'), message: cut(String(value.message ?? ''), 10000), traceback: cut(stack + place, 20000) };
@@ -387,16 +420,19 @@
       } else if (outcome.exceptionDetails) {
         const details = outcome.exceptionDetails;
         status = 'error';
-        error = describe(details.exception ? await valueOf(details.exception) : new Error(details.text), details);
+        const thrown = details.exception ? await valueOf(details.exception) : new Error(details.text);
+        error = await within(() => describe(thrown, details));
       } else {
         const value = await valueOf(outcome.result);
-        if (value !== undefined && !frame.quiet) show(value, { result: true });
+        if (value !== undefined && !frame.quiet) await within(() => show(value, { result: true }));
       }
     } catch (problem) {
       status = /terminated/i.test(String(problem && problem.message)) ? 'interrupted' : 'error';
       if (status === 'error') error = describe(problem instanceof Error ? problem : new Error(problem && problem.message));
     }
     interrupt = null;
+    // What the engine says of rejections that nobody handles comes a turn later, and belongs to this cell.
+    if (status !== 'interrupted') await new Promise(nextTurn);
     post('Runtime.releaseObjectGroup', { objectGroup: 'cell' }).catch(() => {});
     if (status === 'interrupted') error = { name: 'Interrupted', message: '', traceback: 'Interrupted' };
     mark(`e${frame.cell}`);

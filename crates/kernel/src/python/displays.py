@@ -26,7 +26,7 @@ def text_of(value):
         text = repr(value)
         if type(text) is not str:
             text = str.__str__(text)
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         text = "<%s: its repr raised %s: %s>" % (type(value).__name__, type(problem).__name__, problem)
     return W.cut(text, TEXT)
 
@@ -71,7 +71,7 @@ def _walk(value, out, room, depth, above):
     else:
         try:
             text = repr(value)
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
             if depth == 0:
                 raise
             text = "<%s: its repr raised %s: %s>" % (kind.__name__, type(problem).__name__, problem)

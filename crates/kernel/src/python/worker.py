@@ -44,6 +44,7 @@ _wait_lock = _thread.allocate_lock()
 _waiters = {}
 _frames = os.dup(FRAMES)
 _marks = (os.dup(1), os.dup(2))
+_places = [(s.st_dev, s.st_ino) for s in map(os.fstat, _marks)]
 os.close(FRAMES)
 _poll = select.poll()
 _poll.register(_frames, select.POLLIN)
@@ -290,6 +291,18 @@ def mark(what, streams=(0, 1)):
             os.write(_marks[stream], data)
 
 
+def _take_back():
+    """Catches output again that an earlier cell has led elsewhere with dup2 or close: what nobody sees would look like nothing printed."""
+    for fd in (1, 2):
+        try:
+            here = os.fstat(fd)
+        except OSError:
+            here = None
+        if here is None or (here.st_dev, here.st_ino) != _places[fd - 1]:
+            os.dup2(_marks[fd - 1], fd)
+            os.write(_marks[1], b"[descriptor %d had been closed or redirected by an earlier cell; it is captured again]\n" % fd)
+
+
 _STARTS = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty", "os.exec", "os.spawn"}
 
 
@@ -451,6 +464,7 @@ def run_cell(frame):
     lines = [line + "\n" for line in source.split("\n")]
     linecache.cache[name] = (len(source), None, lines, name)
     sys.modules["__main__"] = user
+    _take_back()
     namespace = user.__dict__
     for key, value in _OURS.items():
         namespace.setdefault(key, value)
@@ -577,6 +591,12 @@ def main():
         import faulthandler
         faulthandler.enable(file=_marks[1], all_threads=False)
     except Exception:
+        pass
+    try:
+        # Where memory runs out, a kernel is to go before what else there is on the machine.
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("500")
+    except OSError:
         pass
     init = _receive()
     S.nonce, S.parts = init["nonce"], init["parts"]
