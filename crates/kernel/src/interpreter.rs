@@ -21,8 +21,17 @@ use crate::{
 const PYTHON_BOOT: &str = include_str!("python/boot.py");
 const PYTHON_WORKER: &str = include_str!("python/worker.py");
 const PYTHON_DISPLAYS: &str = include_str!("python/displays.py");
-const PYTHON_MAGICS: &str =
-    concat!(include_str!("python/magics.py"), "\n", include_str!("python/modules.py"));
+const PYTHON_MAGICS: &str = concat!(
+    include_str!("python/magics/core.py"),
+    "\n",
+    include_str!("python/magics/names.py"),
+    "\n",
+    include_str!("python/magics/timing.py"),
+    "\n",
+    include_str!("python/magics/scripts.py"),
+    "\n",
+    include_str!("python/magics/modules.py"),
+);
 const JAVASCRIPT_WORKER: &str = include_str!("javascript/worker.cjs");
 
 /// Whether a command line, cut and with its white space made one, is a kernel's own.

@@ -1,6 +1,4 @@
-"""The other half of `magics.py`, compiled with it: modules that are loaded again, and packages."""
-
-# ---- modules
+"""Magics about modules that are loaded again, and packages. Compiled with `core.py`, whose names it uses."""
 
 @line("load_ext", "reload_ext", "unload_ext")
 def _load_ext(text, _scope):
