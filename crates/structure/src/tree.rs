@@ -15,6 +15,8 @@ use crate::pattern::shape::{GAP, is_opening, is_separator};
 pub(crate) struct Kinds {
     flags: Vec<u8>,
     pub(crate) soft_semicolons: bool,
+    /// The grammar can hide any text behind a line break: here-documents, code that a directive switches off.
+    pub(crate) hides_text: bool,
 }
 
 const COMMENT: u8 = 1;
@@ -76,6 +78,12 @@ const CLAUSES: &[&str] = &[
     "else_if_branch",
 ];
 
+/// Whether a kind is a comment by its name. SQL has the keyword and the statement `COMMENT` beside them.
+fn is_comment(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.ends_with("comment") && !name.starts_with("keyword_")
+}
+
 impl Kinds {
     pub(crate) fn of(language: &Language, grammar: &tree_sitter::Language) -> Kinds {
         let traits = &language.traits;
@@ -85,7 +93,7 @@ impl Kinds {
                 let Some(name) = grammar.node_kind_for_id(id) else { return 0 };
                 let named = grammar.node_kind_is_named(id);
                 let mut flags = 0;
-                if named && name.to_ascii_lowercase().contains("comment") {
+                if named && is_comment(name) {
                     flags |= COMMENT;
                 }
                 if name.contains("heredoc") {
@@ -131,7 +139,10 @@ impl Kinds {
                 flags
             })
             .collect();
-        Kinds { flags, soft_semicolons: traits.soft_semicolons }
+        let hides = |name: &str| name.contains("heredoc") || name == "preproc_inactive";
+        let hides_text =
+            (0..grammar.node_kind_count()).any(|id| grammar.node_kind_for_id(id as u16).is_some_and(hides));
+        Kinds { flags, soft_semicolons: traits.soft_semicolons, hides_text }
     }
 
     fn has(&self, kind: u16, flag: u8) -> bool {
@@ -255,18 +266,30 @@ fn gap<'t>(node: Node<'t>, from: usize, to: usize, source: &[u8], kinds: &Kinds,
     into.push(Child { node, start, end, kind: GAP, field: None, named: false, leaf: true, stray: false });
 }
 
-/// White space, with line continuations and a byte order mark counted as such.
+/// White space, with line continuations (also PowerShell's), Unicode's spaces and a byte order mark counted as such. It is asked
+/// only of text that the parser took for no token.
 fn is_blank(text: &[u8]) -> bool {
     let mut i = 0;
     while let Some(byte) = text.get(i) {
         i += match byte {
             b if b.is_ascii_whitespace() || *b == 0x0b => 1,
-            b'\\' if matches!(text.get(i + 1), Some(b'\n' | b'\r')) => 2,
-            0xef if text.get(i..i + 3) == Some(b"\xef\xbb\xbf") => 3,
+            b'\\' | b'`' if matches!(text.get(i + 1), Some(b'\n' | b'\r')) => 2,
+            0x80.. => match wide_space(text.get(i..).unwrap_or_default()) {
+                Some(length) => length,
+                None => return false,
+            },
             _ => return false,
         };
     }
     true
+}
+
+/// The length of the space outside of ASCII that a text begins with.
+fn wide_space(text: &[u8]) -> Option<usize> {
+    let length =
+        [2, 3].into_iter().find(|length| text.get(..*length).is_some_and(|c| str::from_utf8(c).is_ok()))?;
+    let space = str::from_utf8(text.get(..length)?).ok()?.chars().next()?;
+    (space.is_whitespace() || matches!(space, '\u{feff}' | '\u{2060}' | '\u{200b}')).then_some(length)
 }
 
 /// Whether two texts are the same token by token: white space and comments between tokens do not count (SPEC A1).

@@ -10,6 +10,7 @@ use std::ops::Range;
 use tree_sitter::{Node, Tree, TreeCursor};
 
 use crate::limits;
+use crate::pattern::build;
 use crate::pattern::shape::{Compare, Element, Shape, Token, What, is_closing};
 use crate::pattern::{Reading, Variable};
 use crate::tree::{self, Child, Kinds};
@@ -469,7 +470,7 @@ fn fields_agree(element: &Element, child: &Child) -> bool {
 
 fn text_agrees(token: &Token, text: &[u8]) -> bool {
     match token.compare {
-        Compare::Kind => true,
+        Compare::Pieces => *token.text == *text || build::pieces(&token.text).eq(build::pieces(text)),
         Compare::Exact => *token.text == *text,
         Compare::AnyCase => token.text.eq_ignore_ascii_case(text),
         Compare::Trimmed => token.text.trim_ascii() == text.trim_ascii(),

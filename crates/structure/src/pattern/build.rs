@@ -5,7 +5,7 @@ use std::ops::Range;
 use tree_sitter::{Node, TreeCursor};
 
 use super::lex::{Hole, Lexed};
-use super::shape::{Compare, Element, Shape, Token, What, is_closing};
+use super::shape::{Compare, Element, Token, What, is_closing};
 use crate::languages::{Language, Rung};
 use crate::limits;
 use crate::tree::{self, Child, Kinds};
@@ -339,7 +339,7 @@ impl<'t> Build<'_, '_, 't> {
         } else if any_case && wordy {
             Compare::AnyCase
         } else if kind_name == text {
-            Compare::Kind
+            Compare::Pieces
         } else {
             Compare::Exact
         };
@@ -402,51 +402,17 @@ fn mark_trailing(elements: &mut [Element]) {
     }
 }
 
-/// The byte strings that every match must hold.
-pub(super) fn literals(shapes: &[Shape]) -> Vec<Box<[u8]>> {
-    let mut sets = shapes.iter().map(|shape| {
-        let mut set = Vec::new();
-        gather(&shape.roots, &mut set);
-        set
-    });
-    let mut all = sets.next().unwrap_or_default();
-    for set in sets {
-        all.retain(|literal| set.contains(literal));
-    }
-    all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-    all.dedup();
-    all
-}
-
-fn gather(elements: &[Element], into: &mut Vec<Box<[u8]>>) {
-    for (at, element) in elements.iter().enumerate() {
-        match &element.what {
-            What::Inner { children, .. } => gather(children, into),
-            What::Any { .. } | What::Run { .. } => {}
-            What::Token(token) => {
-                let beside_run =
-                    |i: Option<usize>| i.and_then(|i| elements.get(i)).is_some_and(Element::is_run);
-                let may_lack = token.trailing
-                    || (element.is_separator()
-                        && (beside_run(at.checked_sub(1)) || beside_run(Some(at + 1))));
-                if may_lack || token.compare == Compare::AnyCase {
-                    continue;
-                }
-                // A token of several words (`not in`) may have other white space between them.
-                into.extend(token_literals(token));
-            }
+/// The parts of a token between which the parser takes white space: `not in`, `# define`.
+pub(crate) fn pieces(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_ascii_start();
+        let mut end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+        if matches!(rest, [b'#', b'a'..=b'z', ..] | [b'`', b'`'] | [b'[', b']']) {
+            end = 1;
         }
-    }
-}
-
-fn token_literals(token: &Token) -> Vec<Box<[u8]>> {
-    let whole = match token.compare {
-        Compare::Trimmed => token.text.trim_ascii(),
-        _ => &token.text,
-    };
-    if token.compare == Compare::Kind {
-        whole.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).map(Box::from).collect()
-    } else {
-        vec![Box::from(whole)]
-    }
+        let (piece, behind) = rest.split_at(end);
+        rest = behind;
+        (!piece.is_empty()).then_some(piece)
+    })
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tree_sitter::{Node, Parser, Tree};
 
-use super::build::{self, Built, Misfit, Scaffolded};
+use super::build::{Built, Misfit, Scaffolded};
 use super::lex::{self, Lexed};
+use super::literals;
 use super::shape::{Element, Shape, What};
 use super::{Compiled, PatternError, Reading, Unparseable};
 use crate::languages::{Language, Rung};
@@ -111,7 +112,8 @@ fn finish(
             }
             Reading {
                 rung: names.join(" or "),
-                literals: build::literals(&shapes),
+                literals: literals::literals(&shapes),
+                chains: literals::chains(&shapes),
                 statement: shapes.iter().any(|s| !s.holders.is_empty()),
                 variables: lexed.variables.clone(),
                 kinds: kinds.clone(),

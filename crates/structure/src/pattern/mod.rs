@@ -5,10 +5,11 @@
 //! first scaffold in which the fragment is whole and without error gives the reading; every other one that gives a different
 //! shape is kept too, for a search that finds nothing (SPEC A4).
 
-mod build;
+pub(crate) mod build;
 mod error;
 mod ladder;
 mod lex;
+pub(crate) mod literals;
 #[cfg(test)]
 mod rungs;
 pub(crate) mod shape;
@@ -39,6 +40,8 @@ pub struct Reading {
     rung: String,
     pub(crate) shapes: Vec<Shape>,
     literals: Vec<Box<[u8]>>,
+    /// Per shape, tokens that stand side by side in every file in which it matches. Empty: nothing can be said.
+    chains: Vec<Vec<literals::Chain>>,
     statement: bool,
     pub(crate) variables: Vec<Variable>,
     pub(crate) kinds: Arc<Kinds>,
@@ -66,6 +69,12 @@ impl Reading {
     /// not be parsed. They are single tokens, so white space and comments between tokens cannot make this wrong. May be empty.
     pub fn literals(&self) -> &[Box<[u8]>] {
         &self.literals
+    }
+
+    /// Whether a file of these bytes can hold a match: every token is there, and those that nothing can stand between follow one
+    /// another with only white space or what could be a comment between. `false` is certain, `true` is not.
+    pub fn may_match_in(&self, text: &[u8]) -> bool {
+        literals::Sieve::of(self).sift(text) == literals::Sifted::Passes
     }
 
     /// Whether the pattern is a whole statement (or member, item …) in this reading.

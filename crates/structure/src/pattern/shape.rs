@@ -57,8 +57,8 @@ pub(crate) struct Token {
 /// How a leaf's text is compared once its kind agrees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compare {
-    /// The kind says all.
-    Kind,
+    /// Sign by sign; between the words of `not in` and behind the `#` of `#define` there may be any white space.
+    Pieces,
     Exact,
     AnyCase,
     /// Without the white space around it.

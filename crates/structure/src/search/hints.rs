@@ -13,7 +13,7 @@ pub(super) struct Clues<'a> {
     pub(super) query: &'a Query,
     pub(super) prepared: &'a Prepared,
     /// Files that hold every token of the pattern.
-    pub(super) candidates: usize,
+    pub(super) holders: usize,
     /// Per language, the longest token of the pattern if no file holds it.
     pub(super) unseen: Vec<(&'static str, Vec<u8>)>,
 }
@@ -53,7 +53,7 @@ pub(super) fn nothing_found(
     clues: &Clues<'_>,
     cancel: &CancellationToken,
 ) -> Result<Vec<String>, SearchError> {
-    let Clues { query, prepared, candidates, unseen } = clues;
+    let Clues { query, prepared, holders, unseen } = clues;
     let mut hints = Vec::new();
     for compiled in &prepared.compiled {
         for warning in &compiled.warnings {
@@ -70,12 +70,12 @@ pub(super) fn nothing_found(
     if unseen.len() == prepared.compiled.len() {
         let tokens: Vec<String> = tokens.into_iter().collect();
         hints.push(format!("{} is in none of the files that were searched.", tokens.join(" or ")));
-    } else if *candidates == 0 {
+    } else if *holders == 0 {
         hints.push("No file holds all of the words and signs of the pattern.".to_owned());
     } else {
         hints.push(format!(
-            "{candidates} file{} all of the words and signs of the pattern, but not in this shape.",
-            if *candidates == 1 { " holds" } else { "s hold" }
+            "{holders} file{} all of the words and signs of the pattern, but not in this shape.",
+            if *holders == 1 { " holds" } else { "s hold" }
         ));
     }
     if looks_like_regex(&query.pattern) {
@@ -83,7 +83,7 @@ pub(super) fn nothing_found(
             "The pattern looks like a regular expression. It is read as code here, with `$NAME` for any one node; use `search` for text.".to_owned(),
         );
     }
-    if *candidates > 0 {
+    if *holders > 0 {
         let languages: Vec<&str> = prepared.compiled.iter().map(|compiled| compiled.language.id).collect();
         if languages.contains(&"rust") && !declares(&query.pattern) {
             hints.push(

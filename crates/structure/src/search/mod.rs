@@ -6,6 +6,7 @@ mod hints;
 mod listing;
 mod read;
 mod run;
+mod sieve;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +24,8 @@ pub(crate) use self::{
     excerpt::cut,
     listing::Listing,
     read::searched,
-    run::{Effort, Plan, Reader, Seen, Visit, errors, run},
+    run::{Effort, Reader, Seen, Visit, errors, run},
+    sieve::Plan,
 };
 use crate::{
     languages::Language,
@@ -99,7 +101,7 @@ pub struct Results {
     pub files_searched: usize,
     /// Files of the languages in question.
     pub files_listed: usize,
-    /// Of the files that were looked at, how many hold every token of the pattern and were parsed.
+    /// Of the files that were looked at, how many hold every token of the pattern, in its order as far as the bytes tell, and were parsed.
     pub candidates: usize,
     /// The size of those.
     pub candidate_bytes: u64,
@@ -358,7 +360,8 @@ pub fn search(
     if results.total == 0 {
         let unseen =
             plans.iter().filter_map(|plan| Some((plan.language.id, plan.never_seen()?.to_vec()))).collect();
-        let clues = Clues { query, prepared: &prepared, candidates: ran.candidates, unseen };
+        let scattered: usize = plans.iter().map(Plan::scattered).sum();
+        let clues = Clues { query, prepared: &prepared, holders: ran.candidates + scattered, unseen };
         results.hints = hints::nothing_found(engine, workdir, &clues, cancel)?;
     }
     Ok(results)

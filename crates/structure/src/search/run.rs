@@ -12,7 +12,6 @@ use std::{
 };
 
 use haft_system::TextFile;
-use memchr::memmem::Finder;
 use tokio_util::sync::CancellationToken;
 use tree_sitter::{ParseOptions, Parser, Tree};
 
@@ -21,11 +20,11 @@ use super::{
     cache::Parsed,
     listing::Listed,
     read::{Buffer, is_binary, searched},
+    sieve::Plan,
 };
 use crate::{
     languages::Language,
     limits::{EXACT_BYTES, LARGE_FILE, PARSE_MS},
-    pattern::Reading,
 };
 
 /// How far a search goes.
@@ -35,50 +34,6 @@ pub(crate) enum Effort {
     First,
     /// Through every file.
     All,
-}
-
-/// What to look for in the files of a language: files that lack a token of every reading are not parsed.
-pub(crate) struct Plan<'a> {
-    pub(crate) language: &'static Language,
-    filters: Vec<Filter<'a>>,
-}
-
-struct Filter<'a> {
-    literals: Vec<Finder<'a>>,
-    /// Whether the first literal was in any file.
-    first_seen: AtomicBool,
-}
-
-impl<'a> Plan<'a> {
-    pub(crate) fn new(language: &'static Language, readings: &'a [Reading], prefilter: bool) -> Plan<'a> {
-        let filters = readings.iter().map(|reading| {
-            let literals = if prefilter { reading.literals() } else { &[] };
-            Filter {
-                literals: literals.iter().map(|literal| Finder::new(&**literal)).collect(),
-                first_seen: AtomicBool::new(false),
-            }
-        });
-        Plan { language, filters: filters.collect() }
-    }
-
-    fn lets_pass(&self, text: &[u8]) -> bool {
-        self.filters.iter().any(|filter| {
-            let mut literals = filter.literals.iter();
-            let Some(first) = literals.next() else { return true };
-            if first.find(text).is_none() {
-                return false;
-            }
-            filter.first_seen.store(true, Ordering::Relaxed);
-            literals.all(|literal| literal.find(text).is_some())
-        })
-    }
-
-    /// The longest token of the first reading, if no file at all has it.
-    pub(crate) fn never_seen(&self) -> Option<&[u8]> {
-        let filter = self.filters.first()?;
-        let first = filter.literals.first()?;
-        (!filter.first_seen.load(Ordering::Relaxed)).then(|| first.needle())
-    }
 }
 
 /// A file that was parsed, as a visitor gets it.
