@@ -119,6 +119,8 @@ pub(crate) const CHECKED_ROOTS: usize = 20;
 pub(crate) const CHECKED_UNITS: usize = 60;
 /// How long a server may take to answer a pull. Longer than a navigation: it may load the project first, and nobody waits for it inline.
 pub(crate) const PULL: Duration = Duration::from_mins(1);
+/// How long a server that has read a text which it had before may say nothing, before it is made to work it out anew. That costs it a whole rebuild, so it is not done at once.
+pub(crate) const SAME: Duration = Duration::from_millis(250);
 /// Registrations of a server come within this time after its start.
 pub(crate) const REGISTRATION_GRACE: Duration = Duration::from_secs(2);
 /// Code actions whose edits are worked out and staged; each is a request of its own and takes room in the staging area.
@@ -137,8 +139,13 @@ pub(crate) const CHECK_COLD: Duration = Duration::from_secs(90);
 pub(crate) const CHECK_WARM: Duration = Duration::from_secs(30);
 /// Files of one change that are verified one by one.
 pub(crate) const VERIFIED_FILES: usize = 40;
-/// Other open files of which the state is asked for after a change.
+/// Other files of which the state is asked for after a change.
 pub(crate) const OTHER_FILES: usize = 12;
+/// How long a server may take to name the files that use what a change is about to change, and to say what it thinks of them. The change waits for its share of the inline time only;
+/// what the server finds in the changed file itself comes that much later.
+pub(crate) const DEPENDANTS: Duration = Duration::from_secs(2);
+/// Changed symbols whose users are looked for. An edit by hand touches one or two.
+pub(crate) const CHANGED_SYMBOLS: usize = 8;
 /// Writes whose late results are kept until somebody takes them.
 pub(crate) const LATE_JOBS: usize = 64;
 /// How long an answer about one file waits for a server that has started within this time.

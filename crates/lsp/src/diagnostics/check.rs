@@ -60,6 +60,19 @@ impl Given {
         Ok(Given { document, mark, at, fresh, in_batch: false })
     }
 
+    /// Gives `server` what is on the disk as a new version even if it has just that text: for a server that pushes, and says nothing of its own accord about a file that a
+    /// change of another may have broken.
+    pub(crate) fn again(server: &Server, path: &Path) -> Result<Given, crate::supervisor::SyncError> {
+        let given = Given::from_disk(server, path, false)?;
+        if given.fresh {
+            return Ok(given);
+        }
+        let (mark, at) = (server.serial(), Instant::now());
+        server.give_again(path, false)?;
+        let document = server.document(path).unwrap_or(given.document);
+        Ok(Given { document, mark, at, fresh: true, in_batch: false })
+    }
+
     /// Gives `server` a text of the caller's.
     pub(crate) fn text(
         server: &Server,
@@ -199,7 +212,8 @@ impl<'a> Wait<'a> {
                         Ok(()) => {
                             // What was published before the answer is taken in first, as what came before it.
                             self.take_publication();
-                            self.settle.on(Event::Barrier, Instant::now());
+                            let event = if self.is_same() { Event::ReadSame } else { Event::Barrier };
+                            self.settle.on(event, Instant::now());
                         }
                         Err(error) => return Checked::Not(refused(&error)),
                     }
@@ -300,13 +314,18 @@ impl<'a> Wait<'a> {
                 }
             }
             Delivery::Push => {
-                if !self.barrier_asked && !self.speaks_of_versions() {
+                if !self.barrier_asked && (!self.speaks_of_versions() || self.is_same()) {
                     self.barrier_asked = true;
                     let (server, document) = (self.server, self.given.document.clone());
                     self.barrier = Some(async move { pull::barrier(server, &document).await }.boxed());
                 }
             }
         }
+    }
+
+    /// Whether the server may have nothing to say because it had this text before.
+    fn is_same(&self) -> bool {
+        self.rules.silent_when_same && self.given.document.since != self.given.document.version
     }
 
     /// Whether this server has been heard to name versions.
@@ -316,7 +335,7 @@ impl<'a> Wait<'a> {
 
     fn nudge(&mut self) -> Result<(), crate::supervisor::SyncError> {
         let path = self.given.document.path.clone();
-        self.server.give_again(&path)?;
+        self.server.give_again(&path, self.rules.silent_when_same)?;
         if let Some(open) = self.server.document(&path) {
             self.settle.on(Event::Nudged(open.version), Instant::now());
             self.given.document = open;

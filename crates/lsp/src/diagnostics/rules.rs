@@ -17,6 +17,8 @@ pub struct Rules {
     pub exact: Option<Exact>,
     /// Whether the server publishes about files that are not open, so that one it has said nothing about has no problems.
     pub whole_workspace: bool,
+    /// It says nothing of a text that it was given again and finds as before; there is a way to make it.
+    pub silent_when_same: bool,
 }
 
 /// A checker that a server runs after a save.
@@ -53,10 +55,14 @@ pub const PLAIN: Rules = Rules {
     external: None,
     exact: None,
     whole_workspace: false,
+    silent_when_same: false,
 };
 
 /// gopls: publishes about every package of the workspace.
 pub const GOPLS: Rules = Rules { whole_workspace: true, ..PLAIN };
+
+/// clangd: publishes nothing for a version in which neither the text nor what it includes has changed.
+pub const CLANGD: Rules = Rules { silent_when_same: true, ..PLAIN };
 
 /// typescript-language-server and vtsls.
 pub const TSSERVER: Rules = Rules { exact: Some(Exact::TsServer), ..PLAIN };
@@ -83,6 +89,7 @@ pub fn of(spec: &ServerSpec) -> Rules {
         (SettleBy::Flycheck, _) if checks_are_off(spec) => Rules { external: None, ..RUST_ANALYZER },
         (SettleBy::Flycheck, _) => RUST_ANALYZER,
         (SettleBy::Generic, "gopls") => GOPLS,
+        (SettleBy::Generic, "clangd") => CLANGD,
         (SettleBy::Generic, "typescript-language-server" | "vtsls") => TSSERVER,
         (SettleBy::Generic, _) => PLAIN,
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Diagnostic, merge, rules::Rules};
+use crate::limits::SAME;
 
 /// How a server delivers diagnostics of the file in question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub(crate) enum Event {
     Delivery(Delivery),
     /// The text was given to the server once more, under this version.
     Nudged(i64),
+    /// The server has read a text that it had before, and may have nothing to say about it.
+    ReadSame,
 }
 
 /// What is known now.
@@ -94,6 +97,8 @@ pub(crate) struct Settle {
     version: i64,
     sent: Instant,
     barrier: bool,
+    /// A text that the server had before, and may say nothing about: when it had read it.
+    same: Option<Instant>,
     ready: bool,
     pushed: Option<Push>,
     pulled: Option<Vec<Diagnostic>>,
@@ -130,6 +135,7 @@ impl Settle {
             version,
             sent,
             barrier: false,
+            same: None,
             ready: true,
             pushed,
             pulled: None,
@@ -177,6 +183,7 @@ impl Settle {
                 self.ready = ready;
             }
             Event::Delivery(delivery) => self.delivery = delivery,
+            Event::ReadSame => self.same = Some(now),
             Event::Nudged(version) => {
                 self.version = version;
                 self.nudged = true;
@@ -221,7 +228,12 @@ impl Settle {
                 }
             },
             Delivery::Push => match &self.pushed {
-                None => Verdict::Wait(None),
+                None => match self.same.map(|read| read + SAME) {
+                    Some(_) if self.nudged => Verdict::Wait(None),
+                    Some(until) if now < until => Verdict::Wait(Some(until)),
+                    Some(_) => Verdict::Nudge,
+                    None => Verdict::Wait(None),
+                },
                 Some(push) if push.fit == Fit::Doubtful => {
                     let until = push.at + self.rules.settle_unversioned;
                     match (self.barrier && !self.nudged, now < until) {

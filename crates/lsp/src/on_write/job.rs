@@ -7,16 +7,22 @@ use std::{
 
 use futures::future::join_all;
 use haft_system::{ChangeKind, Planned, TextFile};
+use serde_json::json;
 use tokio::{sync::watch, time::Instant};
 
-use super::{Inner, State, scope, server_name};
+use super::{
+    Inner, State,
+    dependants::{self, Dependant, DependantState, Dependants},
+    scope, server_name,
+};
 use crate::{
+    client::RequestError,
     diagnostics::{
         Diagnostic,
         check::{self, Checked, Given},
         rules,
     },
-    limits::{CHECK_COLD, CHECK_WARM, OTHER_FILES, VERIFIED_FILES},
+    limits::{CHECK_COLD, CHECK_WARM, DEPENDANTS, OTHER_FILES, VERIFIED_FILES},
     supervisor::{Published, Server, WhyNot},
 };
 
@@ -61,6 +67,8 @@ pub(super) struct Results {
     pub(super) waiting: Vec<(String, String)>,
     /// Files without a server: file and why.
     pub(super) unserved: Vec<(String, WhyNot)>,
+    /// Other files that the commit may have broken.
+    pub(super) dependants: Vec<Dependant>,
     pub(super) finished: bool,
 }
 
@@ -141,6 +149,11 @@ impl Job {
         tokio::time::timeout_at(until, finished).await.is_ok()
     }
 
+    /// Whether there are other files still to be looked at that use what the commit changed.
+    pub(super) fn has_dependants(&self) -> bool {
+        self.results().dependants.iter().any(|one| one.state == DependantState::Waiting)
+    }
+
     pub(super) fn results(&self) -> MutexGuard<'_, Results> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -158,7 +171,7 @@ impl Job {
         }
     }
 
-    fn names(&self, path: &Path) -> bool {
+    pub(super) fn names(&self, path: &Path) -> bool {
         self.files.iter().any(|file| file.path == path || file.from.as_deref() == Some(path))
     }
 
@@ -223,6 +236,16 @@ pub(super) async fn run(
     });
     let verified = join_all(baselines.map(|(file, server)| baseline(&inner, file, server, &committed))).await;
     let complete = verified.iter().all(|verified| *verified);
+    let searches = all.iter().map(|server| {
+        let is_of = |servers: &[Arc<Server>]| servers.iter().any(|one| Arc::ptr_eq(one, server));
+        let files: Vec<usize> =
+            serving.iter().filter(|(_, servers)| is_of(servers)).map(|(index, _)| *index).collect();
+        let (inner, job) = (&inner, &job);
+        async move { dependants::before(inner, job, server, &files).await }
+    });
+    let dependants = join_all(searches).await;
+    let told = join_all(all.iter().map(|server| all_told(&inner, &job, server))).await;
+    let complete = complete && told.iter().all(|told| *told);
     for server in &all {
         snapshot_others(&inner, &job, server);
     }
@@ -258,6 +281,7 @@ pub(super) async fn run(
             sent.in_batch = in_batch;
         }
     }
+    expect_others(&inner, &job, &all, &dependants);
     let checks = given.into_iter().filter_map(|(index, server, given)| {
         let file = job.files.get(index)?;
         let (inner, job) = (&inner, &job);
@@ -265,7 +289,19 @@ pub(super) async fn run(
     });
     join_all(checks).await;
     job.progress.send_replace(Progress { own: true, finished: false });
-    join_all(all.iter().map(|server| others(&inner, &job, server, &marks, complete))).await;
+    join_all(dependants.iter().map(|of| others(&inner, &job, of, &marks, complete))).await;
+}
+
+/// Notes what is going to be looked at beside the files of the commit, so that a result that comes before that can say so.
+fn expect_others(inner: &Inner, job: &Job, all: &[Arc<Server>], dependants: &[Dependants]) {
+    let mut results = job.results();
+    for of in dependants {
+        let shown = of.files.iter().map(|path| inner.checkout.workdir().show(path));
+        results.dependants.extend(shown.map(|file| Dependant::waiting(&of.server, Some(file))));
+    }
+    for server in all.iter().filter(|server| settles_on_request(server)) {
+        results.dependants.push(Dependant::waiting(server, None));
+    }
 }
 
 fn distinct(serving: &[(usize, Vec<Arc<Server>>)]) -> Vec<Arc<Server>> {
@@ -283,7 +319,7 @@ fn patience(server: &Server) -> Duration {
     if server.age() < CHECK_COLD { CHECK_COLD } else { CHECK_WARM }
 }
 
-fn relevant(list: Vec<Diagnostic>) -> Vec<Diagnostic> {
+pub(super) fn relevant(list: Vec<Diagnostic>) -> Vec<Diagnostic> {
     list.into_iter().filter(|one| one.severity.matters()).collect()
 }
 
@@ -402,15 +438,37 @@ async fn after(
     }
 }
 
-/// What the change did to other files, as far as the server says so: what it published about them, and what it answers about those that are open and whose state
-/// before is known (SPEC W5).
-async fn others(
-    inner: &Inner,
-    job: &Job,
-    server: &Arc<Server>,
-    marks: &BTreeMap<String, u64>,
-    complete: bool,
-) {
+/// gopls looks at the changed package at once and at those that import it a moment later, without a word when that is done. It has a command that is answered when it is.
+const DIAGNOSE: &str = "gopls.diagnose_files";
+
+fn settles_on_request(server: &Server) -> bool {
+    let commands = server.offers("workspace/executeCommand");
+    commands
+        .iter()
+        .filter_map(|options| options.get("commands")?.as_array())
+        .flatten()
+        .any(|command| command == DIAGNOSE)
+}
+
+/// Has a server say all that it has to say about its root, where it says so in pieces and before a first change; whether what it has not mentioned is without problems. Otherwise
+/// what it comes to late would look like news.
+async fn all_told(inner: &Inner, job: &Job, server: &Server) -> bool {
+    if !settles_on_request(server) || inner.state().heard.contains_key(&server_name(server)) {
+        return true;
+    }
+    diagnose(job, server, DEPENDANTS).await.is_ok()
+}
+
+async fn diagnose(job: &Job, server: &Server, limit: Duration) -> Result<(), RequestError> {
+    let files: Vec<String> = job.files.iter().map(|file| crate::uri::from_path(&file.path)).collect();
+    let params = json!({ "command": DIAGNOSE, "arguments": [{ "Files": files }] });
+    server.ask("workspace/executeCommand", params, limit).await.map(drop)
+}
+
+/// What the change did to other files, as far as the server says so: what it answers about those that use what changed and those that are open and whose state before is
+/// known, and what it published about any (SPEC W5).
+async fn others(inner: &Inner, job: &Job, of: &Dependants, marks: &BTreeMap<String, u64>, complete: bool) {
+    let server = &of.server;
     let rules = rules::of(server.spec());
     let complete = complete && rules.whole_workspace;
     let mark = marks.get(&server_name(server)).copied().unwrap_or(u64::MAX);
@@ -418,39 +476,65 @@ async fn others(
     let mut found: Vec<Found> = Vec::new();
     let shown = |path: &Path| inner.checkout.workdir().show(path);
     let known = |path: &Path| inner.state().ledger.is_clean(&scope(server, path));
-    let open: Vec<PathBuf> = server.open_documents();
-    let asked: Vec<PathBuf> = if pulls {
-        open.iter().filter(|path| !job.names(path) && known(path)).take(OTHER_FILES).cloned().collect()
-    } else {
-        Vec::new()
-    };
+    let mut asked: Vec<PathBuf> = of.files.clone();
+    if pulls {
+        let open = server.open_documents();
+        let more =
+            open.into_iter().filter(|path| !job.names(path) && known(path) && !of.files.contains(path));
+        asked.extend(more.take(OTHER_FILES.saturating_sub(of.files.len())));
+    }
+    let until = Instant::now() + patience(server);
+    let waits = asked.iter().map(|path| async move {
+        let name = shown(path);
+        let write = inner.writes(path);
+        let checked = dependants::after(server, path, &name, until).await;
+        let state = match &checked {
+            Checked::Verified(_) => DependantState::LookedAt,
+            Checked::Not(why) => DependantState::Left(format!("{}: {why}", server.id())),
+        };
+        let found = other(server, path, name, write, checked, complete);
+        (state, found)
+    });
+    let mut settled: Vec<(Option<String>, DependantState)> = Vec::new();
+    for (state, one) in join_all(waits).await {
+        settled.push((Some(one.shown.clone()), state.clone()));
+        if state == DependantState::LookedAt {
+            found.push(one);
+        }
+    }
+    if settles_on_request(server) {
+        let state = match diagnose(job, server, patience(server)).await {
+            Ok(()) => DependantState::LookedAt,
+            Err(error) => DependantState::Left(format!("{}: {error}", server.id())),
+        };
+        settled.push((None, state));
+    }
     if rules.exact.is_none() {
         for (path, published) in server.published_since(mark) {
             let is_inside = path.starts_with(inner.checkout.workdir().root());
-            if job.names(&path) || !is_inside || !speaks_of_now(server, &path, &published) {
+            let is_asked = asked.contains(&path);
+            if is_asked || job.names(&path) || !is_inside || !speaks_of_now(server, &path, &published) {
                 continue;
             }
             let list = Diagnostic::list_from_lsp(&shown(&path), &published.diagnostics);
-            found.push(other(
-                server,
-                &path,
-                shown(&path),
-                inner.writes(&path),
-                Checked::Verified(list),
-                complete,
-            ));
+            let write = inner.writes(&path);
+            found.push(other(server, &path, shown(&path), write, Checked::Verified(list), complete));
         }
     }
-    let waits = asked.into_iter().map(|path| async move {
-        let name = inner.checkout.workdir().show(&path);
-        let write = inner.writes(&path);
-        let given = Given::from_disk(server, &path, false).ok()?;
-        let checked = check::wait(server, given, &name, Instant::now() + patience(server)).await;
-        matches!(checked, Checked::Verified(_)).then(|| other(server, &path, name, write, checked, complete))
-    });
-    found.extend(join_all(waits).await.into_iter().flatten());
     let serial = server.serial();
-    job.results().list.extend(found);
+    {
+        // Together: nobody may read that a file was looked at before what was found there.
+        let mut results = job.results();
+        results.list.extend(found);
+        for (file, state) in settled {
+            let expected = results.dependants.iter_mut().find(|one| {
+                one.server == server.id() && one.file == file && one.state == DependantState::Waiting
+            });
+            if let Some(one) = expected {
+                one.state = state;
+            }
+        }
+    }
     inner.state().heard.insert(server_name(server), serial);
 }
 

@@ -9,6 +9,7 @@
 //! The ledger moves only when a result is handed over: a result that nobody gets to see, because the file has changed again, changes nothing
 //! of what counts as known.
 
+mod dependants;
 mod job;
 mod report;
 
@@ -157,8 +158,9 @@ impl ChangeObserver for WriteDiagnostics {
         committed.send_replace(Some(true));
         let until = begun + self.inner.inline.saturating_sub(spent);
         job.own_by(until).await;
-        // Files that the change may have broken elsewhere: a moment for those that are asked for.
-        job.finished_by(until.min(Instant::now() + OTHERS_INLINE)).await;
+        // Files that the change may have broken elsewhere: what is left of the time for those that use what changed, a moment for others that are open.
+        let others = if job.has_dependants() { until } else { until.min(Instant::now() + OTHERS_INLINE) };
+        job.finished_by(others).await;
         Some(report::inline(&self.inner, &job, begun.elapsed() + spent))
     }
 }

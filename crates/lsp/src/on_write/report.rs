@@ -1,10 +1,11 @@
-use std::{path::Path, time::Duration};
+use std::{collections::HashSet, path::Path, time::Duration};
 
 use haft_system::{Note, TextFile};
 use serde_json::{Map, Value, json};
 
 use super::{
     Inner, State,
+    dependants::{Dependant, DependantState, NOT_OFFERED},
     job::{Found, Job, is_checking, speaks_of_now},
     scope, server_name,
 };
@@ -36,11 +37,15 @@ struct Digest {
 /// The note for the result of the write itself.
 pub(super) fn inline(inner: &Inner, job: &Job, waited: Duration) -> Note {
     let mut state = inner.state();
-    let (digest, waiting, unserved) = {
+    let (digest, waiting, unserved, dependants) = {
         let mut results = job.results();
         let digest = digest(&mut state, &results.list[results.delivered..]);
         results.delivered = results.list.len();
-        (digest, results.waiting.clone(), results.unserved.clone())
+        let dependants = results.dependants.clone();
+        for one in &mut results.dependants {
+            one.told = one.state == DependantState::Waiting;
+        }
+        (digest, results.waiting.clone(), results.unserved.clone(), dependants)
     };
     let mut why_not: Vec<String> = Vec::new();
     let mut text = problems(&digest);
@@ -86,6 +91,7 @@ pub(super) fn inline(inner: &Inner, job: &Job, waited: Duration) -> Note {
     if text.is_empty() && !digest.by.is_empty() {
         text = format!("No new problems ({}).\n", digest.by.join(", "));
     }
+    let others = Others::of(&dependants);
     let worth_telling =
         digest.unverified.len() + waiting.len() > 0 || (job.has_text() && unserved.is_empty());
     if !why_not.is_empty() && worth_telling && unserved.len() < why_not.len() {
@@ -98,6 +104,10 @@ pub(super) fn inline(inner: &Inner, job: &Job, waited: Duration) -> Note {
     for line in untold {
         text.push_str(&format!("Not verified: {line}\n"));
     }
+    // Where nothing is known of the change itself, nothing about others is missed.
+    if !digest.by.is_empty() || !digest.new.is_empty() {
+        text.push_str(&others.in_words(&mut state.told));
+    }
     let nothing_to_verify = why_not.is_empty() && digest.by.is_empty();
     let verified = why_not.is_empty() && !nothing_to_verify;
     let mut structured = Map::new();
@@ -105,6 +115,9 @@ pub(super) fn inline(inner: &Inner, job: &Job, waited: Duration) -> Note {
     structured.insert("verified".into(), json!(verified));
     structured.insert("verified_files".into(), json!(verified_files(&digest, &waiting)));
     insert_unknown(&mut structured, &digest);
+    if !dependants.is_empty() {
+        structured.insert("other_files".into(), others.structured());
+    }
     if nothing_to_verify {
         structured.insert(
             "unverified_because".into(),
@@ -121,8 +134,16 @@ pub(super) fn late(inner: &Inner) -> Option<Note> {
     let mut state = inner.state();
     let jobs = state.late.clone();
     let mut results: Vec<Found> = Vec::new();
+    let mut dependants: Vec<Dependant> = Vec::new();
     for job in &jobs {
+        let is_last = job.files.iter().all(|file| state.writes.get(&file.path) == Some(&file.write));
         let mut of_job = job.results();
+        for one in of_job.dependants.iter_mut().filter(|one| one.state != DependantState::Waiting) {
+            // What a later write of the same file made of others is told with that.
+            if std::mem::take(&mut one.told) && is_last {
+                dependants.push(one.clone());
+            }
+        }
         results.extend_from_slice(&of_job.list[of_job.delivered..]);
         of_job.delivered = of_job.list.len();
     }
@@ -150,6 +171,11 @@ pub(super) fn late(inner: &Inner) -> Option<Note> {
             digest.by.join(", ")
         );
     }
+    let others = Others::of(&dependants);
+    if text.is_empty() && !others.looked_at.is_empty() {
+        text = format!("No new problems in {}.\n", others.looked_at.join(", "));
+    }
+    text.push_str(&others.left_in_words());
     if text.is_empty() {
         return None;
     }
@@ -159,6 +185,83 @@ pub(super) fn late(inner: &Inner) -> Option<Note> {
     insert_unknown(&mut structured, &digest);
     let text = format!("From an earlier change: {}", text.trim_end());
     Some(Note { text: Some(text), structured })
+}
+
+/// Files beside those of a change: which were looked at, which will be, and which were not and why.
+#[derive(Default)]
+struct Others {
+    looked_at: Vec<String>,
+    waiting: Vec<String>,
+    /// By reason.
+    left: Vec<(String, Vec<String>)>,
+}
+
+impl Others {
+    fn of(dependants: &[Dependant]) -> Self {
+        let mut others = Others::default();
+        for one in dependants {
+            let name = one.file.clone();
+            match &one.state {
+                DependantState::LookedAt => {
+                    others.looked_at.push(name.unwrap_or_else(|| "the other files".into()));
+                }
+                DependantState::Waiting => {
+                    others.waiting.push(name.unwrap_or_else(|| "the other files".into()));
+                }
+                DependantState::Left(why) => match others.left.iter_mut().find(|(known, _)| known == why) {
+                    Some((_, files)) => files.extend(name),
+                    None => others.left.push((why.clone(), name.into_iter().collect())),
+                },
+            }
+        }
+        for list in [&mut others.looked_at, &mut others.waiting] {
+            list.sort();
+            list.dedup();
+        }
+        others
+    }
+
+    fn in_words(&self, told: &mut HashSet<String>) -> String {
+        let mut text = String::new();
+        if !self.looked_at.is_empty() {
+            text.push_str(&format!("Also looked at: {}.\n", several(&self.looked_at)));
+        }
+        if !self.waiting.is_empty() {
+            text.push_str(&format!(
+                "Not looked at yet: {}. What is found there is added to a later result.\n",
+                several(&self.waiting)
+            ));
+        }
+        // What a server never does is said once.
+        let never = |why: &str| why.contains(NOT_OFFERED);
+        let is_news = self.left.iter().any(|(why, _)| !never(why) || told.insert(why.clone()));
+        if is_news { text + &self.left_in_words() } else { text }
+    }
+
+    fn left_in_words(&self) -> String {
+        let mut text = String::new();
+        for (why, files) in &self.left {
+            let what =
+                if files.is_empty() { "other files that use what changed".into() } else { several(files) };
+            text.push_str(&format!("Not looked at: {what} ({why}).\n"));
+        }
+        text
+    }
+
+    fn structured(&self) -> Value {
+        let left: Vec<Value> =
+            self.left.iter().map(|(why, files)| json!({ "files": files, "because": why })).collect();
+        json!({ "looked_at": self.looked_at, "waiting": self.waiting, "not_looked_at": left })
+    }
+}
+
+/// Names, not more of them than one reads.
+fn several(names: &[String]) -> String {
+    const NAMED: usize = 5;
+    match names.len().checked_sub(NAMED) {
+        Some(more @ 1..) => format!("{} and {more} more", names[..NAMED].join(", ")),
+        _ => names.join(", "),
+    }
 }
 
 /// What servers have published about other files since it was last looked at.

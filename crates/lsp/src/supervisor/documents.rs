@@ -26,6 +26,8 @@ pub struct Document {
     pub version: i64,
     /// The text, without byte order mark, line ends as they are.
     pub lines: Lines,
+    /// The version under which the server was first given this text, if it was given it again since.
+    pub(crate) since: i64,
     stamp: Option<Stamp>,
     used: u64,
 }
@@ -99,10 +101,12 @@ impl Documents {
     ) -> Document {
         self.versions += 1;
         self.clock += 1;
+        let same = self.open.get(path).filter(|open| open.lines.text() == lines.text());
         let document = Document {
             path: path.to_owned(),
             uri,
             version: self.versions,
+            since: same.map_or(self.versions, |open| open.since),
             lines,
             stamp: stamp.map(|stamp| stamp.0),
             used: self.clock,

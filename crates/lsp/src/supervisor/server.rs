@@ -1,6 +1,7 @@
 //! One running server.
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -339,6 +340,7 @@ impl Server {
             disk.as_mut().map(DiskWatch::take).unwrap_or_default()
         };
         let mut list = Vec::new();
+        let mut interesting: HashSet<PathBuf> = HashSet::new();
         if !changes.files.is_empty() {
             let interest = Interest::of(&self.spec, &self.root, &self.heard.state().registrations);
             for (path, change) in changes.files.iter().filter(|(path, _)| interest.covers(path)) {
@@ -347,6 +349,7 @@ impl Server {
                 let change =
                     if open && *change == DiskChange::Created { DiskChange::Changed } else { *change };
                 list.push(json!({ "uri": uri::from_path(path), "type": change as u8 }));
+                interesting.insert(path.clone());
             }
         }
         for part in list.chunks(CHANGES_AT_ONCE) {
@@ -361,10 +364,11 @@ impl Server {
                 Err(error) => return Err(error),
             }
         }
-        if self.spec.resync_dependants && !list.is_empty() {
+        let may_be_included = |path: &PathBuf| !is_translation_unit(path) && interesting.contains(path);
+        if self.spec.resync_dependants && changes.files.keys().any(may_be_included) {
             let open = self.documents().paths();
             for path in open.iter().filter(|path| !changes.files.contains_key(*path)) {
-                self.give_again(path)?;
+                self.give_again(path, false)?;
             }
         }
         Ok(())
@@ -426,18 +430,21 @@ impl Server {
         }
     }
 
-    /// Gives the server the text again that it has, as if it had changed: for one that does not look at what a file includes by itself.
-    pub(crate) fn give_again(&self, path: &Path) -> Result<(), SyncError> {
+    /// Gives the server the text again that it has, as if it had changed: for one that does not look at what a file includes by itself. `rebuild`: with clangd's extension that makes it
+    /// work the file out anew, and publish, even if it finds nothing changed.
+    pub(crate) fn give_again(&self, path: &Path, rebuild: bool) -> Result<(), SyncError> {
         let mut documents = self.documents();
         let version = documents.next_version();
         let Some(open) = documents.peek(path).cloned() else { return Ok(()) };
-        self.notify(
-            "textDocument/didChange",
-            json!({
-                "textDocument": { "uri": &*open.uri, "version": version },
-                "contentChanges": [{ "text": &**open.lines.text() }],
-            }),
-        )?;
+        let mut params = json!({
+            "textDocument": { "uri": &*open.uri, "version": version },
+            "contentChanges": [{ "text": &**open.lines.text() }],
+        });
+        if rebuild && let Some(fields) = params.as_object_mut() {
+            fields.insert("forceRebuild".into(), true.into());
+            fields.insert("wantDiagnostics".into(), true.into());
+        }
+        self.notify("textDocument/didChange", params)?;
         let document = documents.put(path, open.uri, open.lines, None);
         self.saved(&document)
     }
@@ -497,6 +504,12 @@ pub enum SyncError {
     /// The server cannot be told.
     #[error(transparent)]
     Request(#[from] RequestError),
+}
+
+/// A file that others do not include.
+fn is_translation_unit(path: &Path) -> bool {
+    let extension = path.extension().and_then(std::ffi::OsStr::to_str);
+    matches!(extension, Some("c" | "cc" | "cpp" | "cxx" | "m" | "mm" | "cu"))
 }
 
 /// Progress of a project check, which says nothing about whether the server has loaded.

