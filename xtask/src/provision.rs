@@ -51,6 +51,12 @@ const TABLE: &[Item] = &[
         },
         program: &["bin/python3"],
     },
+    Item {
+        // What `lsp` is measured beside.
+        id: "serena",
+        source: Source::Pip { package: "serena-agent", version: "2.1.0" },
+        program: &["bin/python3"],
+    },
     // Language servers. Their versions are those that the tests were written against.
     Item {
         id: "pyright",

@@ -3,6 +3,7 @@
 mod agent;
 mod debug;
 mod eval;
+mod lsp;
 mod measure;
 mod mock;
 mod report;
@@ -21,6 +22,8 @@ pub(crate) enum Bench {
     Debug(Debug),
     /// Kernels beside jupyter_client and ipykernel.
     Eval(Eval),
+    /// Language servers beside a raw client of the same servers, and beside Serena.
+    Lsp(Lsp),
     /// Structural search beside ast-grep and ripgrep.
     Structure(crate::structure::Bench),
     /// Serve the mock model until interrupted, to try things by hand.
@@ -76,6 +79,28 @@ pub(crate) struct Eval {
 }
 
 #[derive(Args)]
+pub(crate) struct Lsp {
+    /// Writes of each kind per server and client, after one that does not count.
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// Questions of each kind per server and client.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) calls: u32,
+    /// Measure only this server; may be given again.
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) only: Vec<String>,
+    /// Leave Serena out.
+    #[arg(long)]
+    pub(crate) alone: bool,
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Measure this program instead of building one with `--release`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) haft: Option<PathBuf>,
+}
+
+#[derive(Args)]
 pub(crate) struct Mock {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
@@ -97,6 +122,7 @@ impl Bench {
             Bench::Agent(agent) => agent::run(&agent),
             Bench::Debug(options) => debug::run(&options),
             Bench::Eval(options) => eval::run(&options),
+            Bench::Lsp(options) => lsp::run(&options),
             Bench::Structure(structure) => structure.run(),
             Bench::Mock(options) => {
                 let mock = mock::Mock::start((Ipv4Addr::LOCALHOST, options.port).into())?;

@@ -136,7 +136,7 @@ impl Report {
 }
 
 /// Three digits are as many as such measurements are worth.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let digits = match value.abs() {
         size if size < 10.0 => 2,
         size if size < 100.0 => 1,
