@@ -1,7 +1,11 @@
 //! Where a server belongs: the nearest directory above the file that has a marker, inside the working directory (SPEC L2), exchanged for
 //! the workspace that it says it is part of where a language has such a thing.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
 
 use super::{Hoist, ServerSpec};
 use crate::limits::{RESCANNED_FILES, SCAN_DEPTH, SCANNED_DIRECTORIES};
@@ -35,7 +39,12 @@ pub fn scan(specs: &[&ServerSpec], workdir: &Path) -> Vec<(String, RootFound)> {
         })
         .build();
     for entry in walk.flatten().take(SCANNED_DIRECTORIES) {
+        let names = names_in(entry.path());
         for spec in specs {
+            // Looked up in what the directory has: asking the file system for each of a hundred markers takes longer than the search that this is for.
+            if !spec.markers.iter().any(|marker| may_have(&names, marker)) {
+                continue;
+            }
             let Some(root) = marked(spec, entry.path()) else { continue };
             let root = hoisted(spec, root, workdir);
             if !found.iter().any(|(id, known)| *id == spec.id && known.root == root.root) {
@@ -72,6 +81,21 @@ pub(crate) fn any_file(spec: &ServerSpec, root: &Path) -> Option<PathBuf> {
 /// Directories with other people's code in them.
 pub(crate) fn is_foreign(name: Option<&str>) -> bool {
     matches!(name, Some("node_modules" | "target" | "vendor" | "__pycache__" | "venv" | "site-packages"))
+}
+
+fn names_in(directory: &Path) -> HashSet<OsString> {
+    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+}
+
+/// Whether a directory with these entries can have a marker; it has none where that is false.
+fn may_have(names: &HashSet<OsString>, marker: &str) -> bool {
+    match marker.strip_prefix("*.") {
+        // One that lies deeper is left to the file system.
+        None => marker.contains('/') || names.contains(OsStr::new(marker)),
+        Some(extension) => {
+            names.iter().any(|name| Path::new(name).extension() == Some(OsStr::new(extension)))
+        }
+    }
 }
 
 /// Whether a directory is a root: the first marker that is there, in the order of the table.

@@ -148,7 +148,12 @@ impl Lsp {
         let mut notes = Vec::new();
         let mut started = 0;
         for (spec, root) in self.checkout.scan().await {
-            let known = servers.iter().any(|server| server.id() == spec.id && server.root() == root.root);
+            // One of a group stands for all of it.
+            let known = servers.iter().any(|server| {
+                let is_same =
+                    server.id() == spec.id || (spec.group.is_some() && server.spec().group == spec.group);
+                is_same && server.root() == root.root
+            });
             // Data formats have no symbols worth a start.
             if known || spec.role == Role::Linter || !spec.searchable {
                 continue;
