@@ -22,10 +22,7 @@ use std::{
     },
 };
 
-use haft_lsp::{
-    Checkout, LspRename, WriteDiagnostics,
-    servers::{ServerOverride, Table},
-};
+use haft_lsp::{Checkout, LspRename, WriteDiagnostics};
 use haft_system::{Changes, Workdir};
 use haft_tool::{Call, Context, Family, Origin, Outcome, Registry, Surface};
 use pretty_assertions::assert_eq;
@@ -85,11 +82,7 @@ impl Case {
         {
             return None;
         }
-        let off = ServerOverride { disabled: Some(true), ..ServerOverride::default() };
-        let overrides = self.disabled.iter().map(|id| ((*id).to_owned(), off.clone())).collect();
-        let table = Table::shipped().unwrap().with(&overrides).unwrap();
-        let workdir = Workdir::new(&project.root).unwrap();
-        project.checkout = Checkout::new(project.checkout.servers().clone(), workdir, table);
+        project.switch_off(self.disabled);
         Some(project)
     }
 
@@ -238,26 +231,70 @@ const TYPESCRIPT: Case = Case {
 };
 
 #[tokio::test]
-async fn pyright() {
+async fn vtsls() {
     let case = Case {
-        files: &[
-            ("pyproject.toml", "[project]\nname = \"p\"\nversion = \"1\"\n"),
-            ("util.py", "def greet(name: str) -> str:\n    return \"🦀\" + name\n"),
-            ("main.py", "from util import greet\n\ne = \"🦀日本\"; m = greet(e) + greet(\"b\")\n"),
-            ("pkg/__init__.py", ""),
-            ("pkg/other.py", "import util\r\n\r\nn = \"日本\" + util.greet(\"c\")\r\n"),
-        ],
-        programs: &["pyright-langserver", "pyright"],
-        package: None,
-        disabled: &["basedpyright", "ty", "pyrefly", "ruff"],
-        definition: ("util.py", 1),
-        import: ("main.py", 1),
-        new_name: "größe",
-        hits: &[("util.py", 1), ("main.py", 3), ("pkg/other.py", 1)],
-        build: &["pyright", "."],
+        programs: &["vtsls"],
+        disabled: &["tsgo", "typescript-language-server", "eslint"],
+        ..TYPESCRIPT
     };
     case.run().await;
 }
+
+#[tokio::test]
+async fn pyright() {
+    PYTHON.run().await;
+}
+
+#[tokio::test]
+async fn basedpyright() {
+    let case = Case {
+        programs: &["basedpyright-langserver", "basedpyright"],
+        disabled: &["pyright", "ty", "pyrefly", "ruff"],
+        build: &["basedpyright", "--level", "error", "."],
+        ..PYTHON
+    };
+    case.run().await;
+}
+
+#[tokio::test]
+async fn ty() {
+    let case = Case {
+        programs: &["ty"],
+        disabled: &["pyright", "basedpyright", "pyrefly", "ruff"],
+        build: &["ty", "check"],
+        ..PYTHON
+    };
+    case.run().await;
+}
+
+#[tokio::test]
+async fn pyrefly() {
+    let case = Case {
+        programs: &["pyrefly"],
+        disabled: &["pyright", "basedpyright", "ty", "ruff"],
+        build: &["pyrefly", "check"],
+        ..PYTHON
+    };
+    case.run().await;
+}
+
+const PYTHON: Case = Case {
+    files: &[
+        ("pyproject.toml", "[project]\nname = \"p\"\nversion = \"1\"\n"),
+        ("util.py", "def greet(name: str) -> str:\n    return \"🦀\" + name\n"),
+        ("main.py", "from util import greet\n\ne = \"🦀日本\"; m = greet(e) + greet(\"b\")\n"),
+        ("pkg/__init__.py", ""),
+        ("pkg/other.py", "import util\r\n\r\nn = \"日本\" + util.greet(\"c\")\r\n"),
+    ],
+    programs: &["pyright-langserver", "pyright"],
+    package: None,
+    disabled: &["basedpyright", "ty", "pyrefly", "ruff"],
+    definition: ("util.py", 1),
+    import: ("main.py", 1),
+    new_name: "größe",
+    hits: &[("util.py", 1), ("main.py", 3), ("pkg/other.py", 1)],
+    build: &["pyright", "."],
+};
 
 #[tokio::test]
 async fn gopls() {

@@ -158,6 +158,26 @@ async fn pyright() {
 }
 
 #[tokio::test]
+async fn basedpyright() {
+    // A second declaration of the same name is a second problem to it.
+    let files =
+        [("pyproject.toml", "[tool.basedpyright]\n"), ("a.py", "emoji = \"🦀🦀日本\"\nprint(missing_one)\n")];
+    let story = Story { files: Box::leak(Box::new(files)), fault: "print(missing_one)", ..PYTHON };
+    tell(&story, &["basedpyright-langserver"], None, &["pyright", "ty", "pyrefly", "ruff"]).await;
+}
+
+#[tokio::test]
+async fn pyrefly() {
+    tell(&PYTHON, &["pyrefly"], None, &["pyright", "basedpyright", "ty", "ruff"]).await;
+}
+
+#[tokio::test]
+async fn vtsls() {
+    let package = Some(("typescript-language-server", "typescript"));
+    tell(&TYPESCRIPT, &["vtsls"], package, &["tsgo", "typescript-language-server", "eslint"]).await;
+}
+
+#[tokio::test]
 async fn ty() {
     tell(&PYTHON, &["ty"], None, &["pyright", "basedpyright", "pyrefly", "ruff"]).await;
 }

@@ -127,6 +127,9 @@ pub struct ServerSpec {
     /// Other open files are re-synced when a file changes that they may include, because it does not look by itself.
     #[serde(default)]
     pub resync_dependants: bool,
+    /// It has to be told which part of a document a new text replaces, even where that is all of it.
+    #[serde(default)]
+    pub ranged_changes: bool,
     /// A search for symbols without a file may start it. Not so for data formats and prose.
     #[serde(default = "yes")]
     pub searchable: bool,
@@ -398,6 +401,7 @@ fn blank(id: &str, change: &ServerOverride) -> Result<ServerSpec, TableError> {
         chosen_by: Vec::new(),
         chosen_by_pyproject: None,
         resync_dependants: false,
+        ranged_changes: false,
         searchable: true,
         install: Install::default(),
         disabled: false,

@@ -20,7 +20,7 @@ impl Server {
         let (uri, method, params) = match documents.get(path) {
             Some(open) => {
                 let document = json!({ "uri": &*open.uri, "version": version });
-                let params = json!({ "textDocument": document, "contentChanges": [{ "text": text }] });
+                let params = json!({ "textDocument": document, "contentChanges": [self.replacement(&open.lines, text)] });
                 (open.uri.clone(), "textDocument/didChange", params)
             }
             None => {

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     client::{Client, RequestError},
     limits::{CHANGES_AT_ONCE, RETRIES, RETRY_PAUSE, SETTLE_OTHERS, SHUTDOWN, STDERR_BYTES},
-    position::PositionEncoding,
+    position::{Lines, Position, PositionEncoding, Range},
     servers::{Found, ServerSpec},
     uri,
 };
@@ -395,12 +395,12 @@ impl Server {
                 Ok(open)
             }
             Some(open) => {
-                let lines = crate::position::Lines::new(text);
+                let lines = Lines::new(text);
                 self.notify(
                     "textDocument/didChange",
                     json!({
                         "textDocument": { "uri": &*open.uri, "version": version },
-                        "contentChanges": [{ "text": &**lines.text() }],
+                        "contentChanges": [self.replacement(&open.lines, lines.text())],
                     }),
                 )?;
                 let document = documents.put(path, open.uri, lines, Some(stamp));
@@ -409,7 +409,7 @@ impl Server {
             }
             None => {
                 let uri: Arc<str> = uri::from_path(path).into();
-                let lines = crate::position::Lines::new(text);
+                let lines = Lines::new(text);
                 let language = self.spec.language_of(path).unwrap_or("plaintext");
                 self.notify(
                     "textDocument/didOpen",
@@ -430,6 +430,15 @@ impl Server {
         }
     }
 
+    /// The change of a document that puts `new` in the place of all of its text.
+    pub(super) fn replacement(&self, old: &Lines, new: &str) -> Value {
+        if !self.spec.ranged_changes {
+            return json!({ "text": new });
+        }
+        let range = Range { start: Position::default(), end: old.position(old.text().len(), self.encoding) };
+        json!({ "range": range, "text": new })
+    }
+
     /// Gives the server the text again that it has, as if it had changed: for one that does not look at what a file includes by itself. `rebuild`: with clangd's extension that makes it
     /// work the file out anew, and publish, even if it finds nothing changed.
     pub(crate) fn give_again(&self, path: &Path, rebuild: bool) -> Result<(), SyncError> {
@@ -438,7 +447,7 @@ impl Server {
         let Some(open) = documents.peek(path).cloned() else { return Ok(()) };
         let mut params = json!({
             "textDocument": { "uri": &*open.uri, "version": version },
-            "contentChanges": [{ "text": &**open.lines.text() }],
+            "contentChanges": [self.replacement(&open.lines, open.lines.text())],
         });
         if rebuild && let Some(fields) = params.as_object_mut() {
             fields.insert("forceRebuild".into(), true.into());

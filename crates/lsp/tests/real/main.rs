@@ -99,8 +99,11 @@ const RUST: &[(&str, &str)] = &[
 
 async fn check(case: Case) {
     let Some(path) = path_with(case.programs) else { return };
-    let project = Project::new("project", path, case.files);
     let id = case.id;
+    let mut project = Project::new("project", path, case.files);
+    if id == "vtsls" {
+        project.switch_off(&["typescript-language-server"]);
+    }
     let (file, line) = case.main;
     let name = if id == "gopls" { "Greet" } else { "greet" };
     let (definition_file, definition_line) = case.definition.rsplit_once(':').unwrap();
@@ -236,6 +239,64 @@ async fn ty() {
         hover: "name: str",
         outline: &["greet", "unused"],
         implementation: Some(("main.py", 3, "greet", &[])),
+        calls: true,
+        search: true,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn basedpyright() {
+    let mut files = PYTHON.to_vec();
+    files[0] = ("pyproject.toml", "[project]\nname = \"x\"\n[tool.basedpyright]\n");
+    check(Case {
+        id: "basedpyright",
+        programs: &["basedpyright-langserver"],
+        files: files.leak(),
+        main: ("main.py", 3),
+        definition: "util.py:1",
+        references: &["main.py:1", "main.py:3", "main.py:4", "util.py:1"],
+        hover: "name: str",
+        outline: &["greet", "unused"],
+        implementation: Some(("main.py", 3, "greet", &[])),
+        calls: true,
+        search: true,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pyrefly() {
+    let mut files = PYTHON.to_vec();
+    files[0] = ("pyproject.toml", "[project]\nname = \"x\"\n[tool.pyrefly]\n");
+    check(Case {
+        id: "pyrefly",
+        programs: &["pyrefly"],
+        files: files.leak(),
+        main: ("main.py", 3),
+        definition: "util.py:1",
+        references: &["main.py:1", "main.py:3", "main.py:4", "util.py:1"],
+        hover: "name: str",
+        outline: &["greet", "unused"],
+        implementation: Some(("main.py", 3, "greet", &[])),
+        calls: true,
+        search: true,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn vtsls() {
+    check(Case {
+        id: "vtsls",
+        programs: &["vtsls"],
+        files: TYPESCRIPT,
+        main: ("main.ts", 3),
+        definition: "util.ts:1",
+        references: &["main.ts:1", "main.ts:3", "main.ts:4", "util.ts:1"],
+        hover: "name: string",
+        outline: &["Shape", "Square", "area", "greet"],
+        implementation: Some(("util.ts", 6, "area", &["util.ts:10"])),
         calls: true,
         search: true,
     })

@@ -9,7 +9,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use haft_lsp::{Checkout, Lsp, Servers, Stage, servers::Table};
+use haft_lsp::{
+    Checkout, Lsp, Servers, Stage,
+    servers::{ServerOverride, Table},
+};
 use haft_system::{ChangeSet, Changes, Environment, Supervisor, Workdir};
 use haft_tool::{Call, Context, Family, Origin, Outcome, Registry, Surface, ToolError};
 use serde_json::{Value, json};
@@ -91,6 +94,17 @@ impl Project {
         let tool = Lsp::new(checkout.clone()).staging(changes.clone(), staged.clone());
         let registry = Registry::builder().tool(tool, Family::Workshop).build();
         Project { root: root.to_owned(), checkout, changes, staged, registry, supervisor, _place: place }
+    }
+
+    /// Does without some of the known servers.
+    pub(crate) fn switch_off(&mut self, servers: &[&str]) {
+        let off = ServerOverride { disabled: Some(true), ..ServerOverride::default() };
+        let overrides = servers.iter().map(|id| ((*id).to_owned(), off.clone())).collect();
+        let table = Table::shipped().unwrap().with(&overrides).unwrap();
+        let workdir = Workdir::new(&self.root).unwrap();
+        self.checkout = Checkout::new(self.checkout.servers().clone(), workdir, table);
+        let tool = Lsp::new(self.checkout.clone()).staging(self.changes.clone(), self.staged.clone());
+        self.registry = Registry::builder().tool(tool, Family::Workshop).build();
     }
 
     /// Another conversation in the same directory and process.

@@ -2,11 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_lsp::{
-    Checkout, WriteDiagnostics,
-    servers::{ServerOverride, Table},
-};
-use haft_system::{Change, ChangeSet, Note, Workdir};
+use haft_lsp::WriteDiagnostics;
+use haft_system::{Change, ChangeSet, Note};
 use haft_tool::Access;
 use serde_json::Value;
 
@@ -57,10 +54,6 @@ impl Watched {
 
 /// The project with some of the known servers switched off.
 pub(crate) fn without(mut project: Project, servers: &[&str]) -> Project {
-    let off = ServerOverride { disabled: Some(true), ..ServerOverride::default() };
-    let overrides = servers.iter().map(|id| ((*id).to_owned(), off.clone())).collect();
-    let table = Table::shipped().unwrap().with(&overrides).unwrap();
-    let workdir = Workdir::new(&project.root).unwrap();
-    project.checkout = Checkout::new(project.checkout.servers().clone(), workdir, table);
+    project.switch_off(servers);
     project
 }
