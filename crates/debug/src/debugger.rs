@@ -27,7 +27,8 @@ pub struct Debugger {
     pub(crate) supervisor: Supervisor,
     pub(crate) workdir: Workdir,
     slot: Mutex<Slot>,
-    plan: Mutex<Plan>,
+    /// Shared with the session, whose processes come and go.
+    plan: Arc<Mutex<Plan>>,
     /// For `restart`.
     last: Mutex<Option<Launch>>,
     /// Of a session.
@@ -58,7 +59,7 @@ impl Debugger {
             supervisor,
             workdir,
             slot: Mutex::default(),
-            plan: Mutex::default(),
+            plan: Arc::default(),
             last: Mutex::default(),
             time_to_live: TIME_TO_LIVE,
         }
@@ -144,6 +145,7 @@ impl Debugger {
             supervisor: &self.supervisor,
             directory: self.workdir.root(),
             time_to_live: self.time_to_live,
+            plan: &self.plan,
         };
         let session = Session::open(adapter, title, launched, transport, &owner);
         // In its place before it is begun, so that an end of the conversation in between ends it.
@@ -161,8 +163,7 @@ impl Debugger {
             session.terminate("the conversation has ended").await;
             return Err(ToolError::Cancelled);
         }
-        let plan = self.plan();
-        if let Err(error) = session.begin(&begin, &plan, &context.cancel).await {
+        if let Err(error) = session.begin(&begin, &context.cancel).await {
             session.terminate("it did not start").await;
             let mut slot = self.slot();
             if !matches!(*slot, Slot::Closed) {
@@ -215,49 +216,63 @@ impl Debugger {
         Ok(place)
     }
 
-    /// Every breakpoint that was asked for.
-    pub(crate) fn plan(&self) -> Plan {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Changes the breakpoints; answers the processes that have been told the former ones.
+    fn change_plan(&self, change: impl FnOnce(&mut Plan)) -> Vec<Arc<Session>> {
+        let session = self.live();
+        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut plan);
+        // Under the lock: a process that is being started either sees the change or is in this list.
+        session.map(|session| session.configured()).unwrap_or_default()
     }
 
     /// Replaces the breakpoints of a file.
     pub(crate) async fn break_at(&self, file: &Path, lines: Vec<LineBreak>) {
-        {
-            let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.change_plan(|plan| {
             if lines.is_empty() {
                 plan.files.remove(file);
             } else {
                 plan.files.insert(file.to_owned(), lines.clone());
             }
-        }
-        if let Some(session) = self.live() {
+        });
+        for session in told {
             session.place_file(file, &lines).await;
         }
     }
 
     /// Replaces the function breakpoints.
     pub(crate) async fn break_in(&self, functions: Vec<String>) {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner).functions.clone_from(&functions);
-        if let Some(session) = self.live() {
+        let told = self.change_plan(|plan| plan.functions.clone_from(&functions));
+        for session in told {
             session.place_functions(&functions, false).await;
         }
     }
 
     /// Chooses the exceptions that stop the program; answers the names that a running adapter does not know.
     pub(crate) async fn break_on(&self, exceptions: Vec<String>) -> Vec<String> {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner).exceptions = Some(exceptions.clone());
-        match self.live() {
-            Some(session) => session.place_exceptions(Some(&exceptions)).await,
-            None => Vec::new(),
+        let told = self.change_plan(|plan| plan.exceptions = Some(exceptions.clone()));
+        let mut unknown = Vec::new();
+        for session in told {
+            unknown = session.place_exceptions(Some(&exceptions)).await;
         }
+        unknown
     }
 
-    /// What became of every breakpoint.
+    /// What became of every breakpoint: in the program, or in a process below it where only that has the code.
     pub(crate) fn placed(&self) -> Vec<Placed> {
-        match self.live() {
-            Some(session) => session.placed(),
-            None => self.plan().unplaced(),
+        let Some(session) = self.live() else {
+            return self.plan.lock().unwrap_or_else(PoisonError::into_inner).unplaced();
+        };
+        let mut placed = session.placed();
+        for process in session.configured() {
+            let theirs = process.placed();
+            for known in placed.iter_mut().filter(|known| known.verified != Some(true)) {
+                let verified = |other: &&Placed| other.asked == known.asked && other.verified == Some(true);
+                if let Some(better) = theirs.iter().find(verified) {
+                    *known = better.clone();
+                }
+            }
         }
+        placed
     }
 
     fn live(&self) -> Option<Arc<Session>> {

@@ -4,7 +4,8 @@
 //! tool ── Debugger (one per conversation: breakpoints, at most one session)
 //!              └── Session ── state (pure: what is known) · references · breakpoints
 //!                     ├── protocol::Client ⇄ adapter (stdio or TCP)
-//!                     └── attendant: owns the adapter's process, watches the program, leaves nothing behind
+//!                     ├── attendant: owns the adapter's process, watches the program, leaves nothing behind
+//!                     └── company: the sessions of the processes that the program has started
 //! target · cargo · go · python: from what a caller names to an adapter and its launch
 //! adapters: the known adapters as data, and whether one can be used here
 //! ```

@@ -113,3 +113,16 @@ pub(crate) const MARKER_DIRECTORIES: usize = 400;
 
 /// How deep below the working directory root markers are looked for.
 pub(crate) const MARKER_DEPTH: usize = 3;
+
+/// Processes that are debugged at once, besides the program itself: each is a connection and two tasks, and more than these nobody can
+/// keep in view.
+pub(crate) const PROCESSES: usize = 32;
+
+/// Notices about processes that are kept for the next answer.
+pub(crate) const NOTICES: usize = 5;
+
+/// How long a process may take from the end of its session to its own: Python runs its exit handlers, and debugpy's.
+pub(crate) const PROCESS_END: Duration = Duration::from_secs(3);
+
+/// How long a step has before it gives way to a stop in another process: it is done in milliseconds, unless it waits for just that process.
+pub(crate) const STEP_ALONE: Duration = Duration::from_secs(1);

@@ -114,6 +114,9 @@ pub(crate) fn launch(
     variables: &Map<String, Value>,
     interpreter: Option<&Path>,
 ) -> Value {
+    let mut variables = variables.clone();
+    // In the processes that the program starts debugpy would write a warning about frozen modules to the program's own stderr.
+    variables.entry("PYDEVD_DISABLE_FILE_VALIDATION").or_insert_with(|| "1".into());
     let mut launch = json!({
         "name": "haft",
         "type": "python",
@@ -124,8 +127,8 @@ pub(crate) fn launch(
         "console": "internalConsole",
         "redirectOutput": true,
         "justMyCode": true,
-        // A child process would wait for a debugger of its own.
-        "subProcess": false,
+        // A child process waits until it is told what becomes of it: every `startDebugging` is answered.
+        "subProcess": true,
     });
     match script {
         Script::File(path) => launch["program"] = path.display().to_string().into(),
@@ -140,5 +143,5 @@ pub(crate) fn launch(
 /// The arguments of `attach` to what `debugpy --listen` opened.
 pub(crate) fn attach() -> Value {
     // With an empty object pydevd fails over a missing positional argument.
-    json!({"name": "haft", "type": "python", "request": "attach", "justMyCode": true, "redirectOutput": true, "subProcess": false})
+    json!({"name": "haft", "type": "python", "request": "attach", "justMyCode": true, "redirectOutput": true, "subProcess": true})
 }

@@ -10,7 +10,7 @@ use crate::{
     adapters::AdapterReport,
     limits::{CHILDREN, CONTEXT_LINES, FRAMES, LOCALS, SOURCE_BYTES, VALUE_CHARACTERS},
     session::{
-        Frame, Listed, Standing, Variable,
+        Frame, Listed, ProcessLine, Standing, Variable,
         breakpoints::{Asked, Placed},
         output::Look,
         state::End,
@@ -66,7 +66,8 @@ pub(crate) fn stop(answer: &mut Answer, standing: &Standing, workdir: &Workdir) 
         Some(top) => format!(" {}", at(top, workdir)),
         None => String::new(),
     };
-    answer.say(format!("Stopped ({}{detail}){place}{thread}.", standing.reason));
+    let process = standing.process.map_or_else(String::new, |pid| format!(" in process {pid}"));
+    answer.say(format!("Stopped ({}{detail}){place}{thread}{process}.", standing.reason));
     let shown = standing.nearest.as_ref().or(standing.top.as_ref());
     if let Some(nearest) = &standing.nearest {
         answer.say(format!(
@@ -96,17 +97,46 @@ pub(crate) fn stop(answer: &mut Answer, standing: &Standing, workdir: &Workdir) 
     let frame = standing.top.as_ref();
     // What a person calls the place of a panic is where their own code is, not where the runtime raises it.
     let named = if matches!(standing.reason.as_str(), "panic" | "exception") { shown } else { frame };
-    answer.field(
-        "stopped",
-        json!({
-            "reason": standing.reason,
-            "detail": standing.detail,
-            "file": named.and_then(|frame| frame.file.as_ref()).map(|file| workdir.show(file)),
-            "line": named.and_then(|frame| frame.line),
-            "thread_id": standing.thread,
-            "frame_id": shown.map(|frame| frame.id),
-        }),
-    );
+    let mut field = json!({
+        "reason": standing.reason,
+        "detail": standing.detail,
+        "file": named.and_then(|frame| frame.file.as_ref()).map(|file| workdir.show(file)),
+        "line": named.and_then(|frame| frame.line),
+        "thread_id": standing.thread,
+        "frame_id": shown.map(|frame| frame.id),
+    });
+    if let Some(pid) = standing.process {
+        field["process_id"] = pid.into();
+    }
+    answer.field("stopped", field);
+}
+
+/// The processes of a session, where there is or was more than one; and what else is to be said about them.
+pub(crate) fn processes(answer: &mut Answer, processes: &[ProcessLine], notices: &[String]) {
+    for notice in notices {
+        answer.say(notice);
+    }
+    if let [_, _, ..] = processes {
+        let lines: Vec<String> = processes
+            .iter()
+            .map(|process| {
+                let pid = process.pid.map_or_else(|| "number not known".to_owned(), |pid| pid.to_string());
+                let reason =
+                    process.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
+                format!("- {pid}: {} {}{reason}", process.title, process.state)
+            })
+            .collect();
+        answer.say(format!("Processes (process_id chooses one):\n{}", lines.join("\n")));
+    }
+    if !processes.is_empty() {
+        let field: Vec<Value> = processes
+            .iter()
+            .map(|process| {
+                json!({"id": process.pid, "name": process.title, "state": process.state, "reason": process.reason})
+            })
+            .collect();
+        answer.field("processes", json!(field));
+    }
 }
 
 fn at(frame: &Frame, workdir: &Workdir) -> String {
@@ -151,7 +181,9 @@ pub(crate) fn end(answer: &mut Answer, ended: &End) {
             "The program has ended; the debug adapter has not told its exit code.".to_owned()
         }
         End::Vanished => {
-            "The program is gone (killed from outside, most likely); the debug adapter has not said a word about it.".to_owned()
+            "The program is gone, and the debug adapter has not said how it ended: it was killed from outside, or something that it had \
+             started kept its output open."
+                .to_owned()
         }
         End::AdapterDied { how } => {
             format!("The debug adapter has died ({how}). The program was ended with it; how far it came is not known.")

@@ -35,6 +35,8 @@ pub(crate) struct Adapter {
     pub(crate) hides_pid: bool,
     /// Whether it tells the exit code only after `disconnect`.
     pub(crate) code_with_farewell: bool,
+    /// Whether it asks for a session of their own for the processes that a program starts (`startDebugging`).
+    pub(crate) announces_processes: bool,
     /// What installs it.
     pub(crate) install: &'static str,
 }

@@ -15,6 +15,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         pages: false,
         hides_pid: false,
         code_with_farewell: false,
+        announces_processes: false,
         install: "install the Dart SDK (https://dart.dev/get-dart) so that `dart` is on PATH",
     },
     Adapter {
@@ -30,6 +31,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         pages: false,
         hides_pid: false,
         code_with_farewell: false,
+        announces_processes: true,
         // Where the project has an interpreter of its own, with that one.
         install: "python3 -m pip install debugpy",
     },
@@ -45,6 +47,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         pages: true,
         hides_pid: false,
         code_with_farewell: false,
+        announces_processes: false,
         install: "apt-get install lldb (Debian, Ubuntu), dnf install lldb (Fedora), or xcode-select --install (macOS)",
     },
     Adapter {
@@ -59,6 +62,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         pages: false,
         hides_pid: true,
         code_with_farewell: true,
+        announces_processes: false,
         install: "go install github.com/go-delve/delve/cmd/dlv@latest (or apt-get install delve)",
     },
 ];

@@ -13,7 +13,7 @@ use super::{
     state::{End, Phase, State},
 };
 use crate::{
-    limits::{FAREWELL, WATCHDOG, WATCHDOG_ROUNDS},
+    limits::{FAREWELL, PROCESS_END, WATCHDOG, WATCHDOG_ROUNDS},
     protocol::{Client, Handler},
 };
 
@@ -94,15 +94,25 @@ pub(super) struct Times {
     pub(super) settle: Duration,
 }
 
+/// Whose session it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The program's. With it, those of all processes below it end.
+    Leader,
+    /// That of a process which the program has started.
+    Child,
+}
+
 /// Stands by until the session is over, and ends what is left of it.
 pub(super) async fn attend(
     shared: Arc<Shared>,
     client: Client,
     mut process: Option<Process>,
-    launched: bool,
+    role: Role,
     times: Times,
     done: watch::Sender<bool>,
 ) {
+    let launched = shared.company.launched;
     tokio::select! {
         biased;
         () = shared.when(|state| matches!(state.phase, Phase::Ended(_)).then_some(())) => {}
@@ -113,6 +123,15 @@ pub(super) async fn attend(
             shared.with(|state| state.end(End::Terminated { why }));
         }
         () = vanished(&shared, launched) => {
+            // debugpy says that the program has ended once nobody holds its output any more: those that it has started go on being
+            // debugged.
+            if role == Role::Leader {
+                shared.when(|state| {
+                    let known = state.settled.closed || matches!(state.phase, Phase::Ended(_));
+                    (known || !shared.company.goes_on()).then_some(())
+                })
+                .await;
+            }
             // The adapter may know more than that it is gone, and may have much to say before it says so: output that has piled up.
             // One that takes the program for stopped knows nothing.
             let mut heard = shared.events();
@@ -138,6 +157,9 @@ pub(super) async fn attend(
         // Its last words: the exit code, the rest of the output.
         shared.when_within(times.settle, |state| state.settled.is_final().then_some(())).await;
     }
+    if role == Role::Leader {
+        shared.company.close("the program has ended");
+    }
     if !closed {
         // Every adapter answers differently, delve sometimes with an error and lldb-dap by aborting: what counts is that it is
         // gone afterwards.
@@ -152,9 +174,16 @@ pub(super) async fn attend(
         shared.with(|state| state.end(End::Disconnected { why: "the session was given up".into() }));
     }
     shared.end_terminals().await;
+    if role == Role::Leader {
+        shared.company.dissolve().await;
+    }
     shared.end.cancel();
-    shared.with(State::closed);
+    if role == Role::Child && launched {
+        // Its session ends before the process does, and the program's output is not at its end as long as somebody holds it.
+        shared.until_dead(PROCESS_END).await;
+    }
     done.send_replace(true);
+    shared.with(State::closed);
 }
 
 async fn adapter_end(process: &mut Option<Process>) {

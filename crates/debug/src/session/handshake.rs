@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Session,
-    breakpoints::Plan,
     state::{End, Phase, State},
 };
 use crate::{
+    adapters::Adapter,
     limits::{SETTLE, START},
     protocol::{Sent, message::one},
 };
@@ -64,15 +64,10 @@ impl fmt::Display for StartError {
 
 impl Session {
     /// Brings the session from nothing to a program that runs, or stands at its first stop. On an error the caller terminates it.
-    pub(crate) async fn begin(
-        &self,
-        begin: &Begin,
-        plan: &Plan,
-        cancel: &CancellationToken,
-    ) -> Result<(), StartError> {
+    pub(crate) async fn begin(&self, begin: &Begin, cancel: &CancellationToken) -> Result<(), StartError> {
         let deadline = Instant::now() + begin.within;
         let initialize =
-            self.client.request("initialize", client_words(self.adapter.id), START.min(begin.within));
+            self.client.request("initialize", client_words(self.adapter), START.min(begin.within));
         let capabilities = tokio::select! {
             answer = initialize => match answer {
                 Ok(body) => one(&body),
@@ -105,7 +100,7 @@ impl Session {
                 }
             }
         }
-        self.place_all(plan, begin.stop_at_panic).await;
+        self.configure(begin.stop_at_panic).await;
         self.shared.with(|state| {
             state.let_go();
         });
@@ -121,6 +116,17 @@ impl Session {
         }
         self.find_program();
         Ok(())
+    }
+
+    /// Tells the adapter all breakpoints; once more where somebody has changed them meanwhile.
+    async fn configure(&self, stop_at_panic: bool) {
+        loop {
+            let plan = self.shared.company.plan();
+            self.place_all(&plan, stop_at_panic).await;
+            if self.shared.company.if_still(&plan, || self.set_configured()) {
+                return;
+            }
+        }
     }
 
     /// Waits for the answers to `configurationDone` and to the launch, whichever comes first. The launch's own error says more.
@@ -281,19 +287,19 @@ fn ended(state: &State) -> Option<End> {
     }
 }
 
-fn client_words(adapter: &str) -> Value {
+fn client_words(adapter: &Adapter) -> Value {
     json!({
         "clientID": "haft",
         "clientName": "Haft",
-        "adapterID": adapter,
+        "adapterID": adapter.id,
         "locale": "en-US",
         "pathFormat": "path",
         "linesStartAt1": true,
         "columnsStartAt1": true,
         "supportsVariableType": true,
         "supportsVariablePaging": true,
-        // Both are only used by adapters that are told so: what they start would be out of sight.
+        // Only used by adapters that are told so: what is started in a terminal has no output of its own. Who asks all the same is served.
         "supportsRunInTerminalRequest": false,
-        "supportsStartDebuggingRequest": false,
+        "supportsStartDebuggingRequest": adapter.announces_processes,
     })
 }

@@ -8,7 +8,7 @@ use super::{
     Session, SessionError, Top,
     breakpoints::{Asked, LineBreak, Placed, Plan},
     references::Target,
-    state::Stop,
+    state::{State, Stop},
 };
 use crate::{
     limits::{CHILDREN, FRAMES, LOCALS, SETTLE},
@@ -62,6 +62,8 @@ pub(crate) struct Standing {
     pub(crate) reason: String,
     pub(crate) detail: Option<String>,
     pub(crate) thread: Option<i64>,
+    /// Which process it is, where there is or was more than one.
+    pub(crate) process: Option<u32>,
     /// Where it stands.
     pub(crate) top: Option<Frame>,
     /// The nearest frame of the project, where the top frame is none.
@@ -75,10 +77,13 @@ pub(crate) struct Standing {
 impl Session {
     /// Everything about the stop in one go. Never an error: what the adapter refuses to tell is said in `unknown`.
     pub(crate) async fn look(&self, stop: &Stop, project: &Path) -> Standing {
+        self.shared.with(State::tell);
+        self.take_focus();
         let mut standing = Standing {
             reason: stop.reason.clone(),
             detail: stop.detail.clone(),
             thread: stop.thread,
+            process: self.pid().filter(|_| self.has_company()),
             top: None,
             nearest: None,
             locals: Listed::nothing(),

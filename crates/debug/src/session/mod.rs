@@ -2,6 +2,7 @@
 
 mod attend;
 pub(crate) mod breakpoints;
+mod company;
 mod handshake;
 mod inspect;
 pub(crate) mod output;
@@ -11,7 +12,10 @@ pub(crate) mod state;
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,20 +28,23 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use company::ProcessLine;
 pub(crate) use handshake::Begin;
 pub(crate) use inspect::{Frame, Listed, Standing, Variable};
 pub(crate) use references::ReferenceError;
 pub(crate) use shared::Waited;
 
 use self::{
-    breakpoints::Placed,
+    attend::Role,
+    breakpoints::{Placed, Plan},
+    company::Company,
     references::References,
     shared::Shared,
     state::{End, Phase, Stop},
 };
 use crate::{
     adapters::Adapter,
-    limits::{ANSWER, FAREWELL, PAUSE_AGAIN, SETTLE, WATCHDOG},
+    limits::{ANSWER, FAREWELL, PAUSE_AGAIN, SETTLE, STEP_ALONE, WATCHDOG},
     protocol::{Client, RequestError, Sent, message::Capabilities},
 };
 
@@ -71,6 +78,8 @@ pub(crate) struct Session {
     /// The top frame of the thread that stopped.
     top: Mutex<Option<Top>>,
     placed: Mutex<Vec<Placed>>,
+    /// The adapter has been told all breakpoints as they are asked for.
+    configured: AtomicBool,
     /// An evaluation that its call has stopped waiting for.
     evaluating: tokio::sync::Mutex<Option<Sent>>,
     /// The breakpoint that stops a Rust program when it panics.
@@ -84,6 +93,8 @@ pub(crate) struct Owner<'a> {
     pub(crate) supervisor: &'a Supervisor,
     pub(crate) directory: &'a Path,
     pub(crate) time_to_live: Duration,
+    /// The breakpoints of the conversation.
+    pub(crate) plan: &'a Arc<Mutex<Plan>>,
 }
 
 /// The frame that the program stands in.
@@ -159,14 +170,34 @@ impl Session {
         transport: Transport,
         owner: &Owner<'_>,
     ) -> Arc<Session> {
+        let company = Company::new(adapter, launched, owner);
+        let session = Session::in_company(Arc::clone(&company), Role::Leader, title, transport, None);
+        company.led_by(&session.shared);
+        session
+    }
+
+    /// The same for any process of a company.
+    fn in_company(
+        company: Arc<Company>,
+        role: Role,
+        title: String,
+        transport: Transport,
+        pid: Option<u32>,
+    ) -> Arc<Session> {
+        let (adapter, launched) = (company.adapter, company.launched);
+        let references = Mutex::new(References::counted_by(Arc::clone(&company.given)));
         let has_process = !matches!(transport, Transport::Connected(_));
-        let shared = Shared::new(owner.supervisor.clone(), owner.directory.to_owned(), has_process);
+        let live = company.time_to_live;
+        let shared = Shared::new(company, has_process);
+        if pid.is_some() {
+            shared.with(|state| state.pid = pid);
+        }
         let (client, process) = attend::connect(transport, &shared);
         let adapter_pid = process.as_ref().map(Process::pid);
         let (done, over) = watch::channel(false);
         let settle = if adapter.code_with_farewell { Duration::ZERO } else { SETTLE };
-        let times = attend::Times { live: owner.time_to_live, settle };
-        tokio::spawn(attend::attend(Arc::clone(&shared), client.clone(), process, launched, times, done));
+        let times = attend::Times { live, settle };
+        tokio::spawn(attend::attend(Arc::clone(&shared), client.clone(), process, role, times, done));
         Arc::new(Session {
             adapter,
             title,
@@ -176,13 +207,22 @@ impl Session {
             shared,
             adapter_pid,
             capabilities: OnceLock::new(),
-            references: Mutex::default(),
+            references,
             top: Mutex::default(),
             placed: Mutex::default(),
+            configured: AtomicBool::new(false),
             evaluating: tokio::sync::Mutex::default(),
             panic_breakpoint: OnceLock::new(),
             over,
         })
+    }
+
+    fn set_configured(&self) {
+        self.configured.store(true, Ordering::Relaxed);
+    }
+
+    fn is_configured(&self) -> bool {
+        self.configured.load(Ordering::Relaxed)
     }
 
     /// Where the program is. A program that is gone without the adapter's knowledge is noticed here.
@@ -249,8 +289,8 @@ impl Session {
     }
 
     /// Waits for the program to stop or end.
-    pub(crate) async fn wait(&self, time: Duration, cancel: &CancellationToken) -> Waited {
-        self.shared.stop_or_end(Instant::now() + time, cancel).await
+    pub(crate) async fn wait(&self, until: Instant, cancel: &CancellationToken) -> Waited {
+        self.shared.stop_or_end(until, cancel).await
     }
 
     /// Lets the program go and waits for its next stop. `command` is `continue`, `next`, `stepIn` or `stepOut`.
@@ -258,10 +298,9 @@ impl Session {
         &self,
         command: &'static str,
         thread: Option<i64>,
-        time: Duration,
+        until: Instant,
         cancel: &CancellationToken,
     ) -> Result<Waited, SessionError> {
-        let until = Instant::now() + time;
         loop {
             let before = self.standing().await?;
             let place = self.lock_top().clone();
@@ -303,11 +342,12 @@ impl Session {
         // The stop may come before the response, and the response never (lldb-dap, when the program was killed). That the program is
         // running is only said once the adapter has taken the request in.
         let taken_in = until.max(Instant::now() + ANSWER);
+        let alone = Instant::now() + if command == "continue" { Duration::ZERO } else { STEP_ALONE };
         tokio::select! {
             biased;
-            waited = self.shared.stop_or_end(taken_in, cancel) => Ok(waited),
+            waited = self.shared.stop_or_end_alone(alone, taken_in, cancel) => Ok(waited),
             answer = sent.wait() => match answer {
-                Ok(_) => Ok(self.shared.stop_or_end(until, cancel).await),
+                Ok(_) => Ok(self.shared.stop_or_end_alone(alone, until, cancel).await),
                 Err(error @ RequestError::Failed { .. }) => {
                     // A program that has gone makes every request fail.
                     if let Some(end) = self.end_within(WATCHDOG).await {
@@ -456,6 +496,11 @@ impl Session {
             Some(end) => Err(SessionError::Ended(end)),
             None => Err(error.into()),
         }
+    }
+
+    /// Gives the end of the program the time in which it becomes known.
+    pub(crate) async fn may_have_ended(&self) {
+        let _ = self.end_within(SETTLE * 4).await;
     }
 
     async fn end_within(&self, time: Duration) -> Option<End> {

@@ -3,7 +3,13 @@
 //! Adapters use their own numbers again after every resume and answer old ones with whatever stands there now (four of four that
 //! were tried). Ours are never used twice, and an old one is refused.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 /// What a number stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,11 +37,12 @@ pub(crate) enum ReferenceError {
     IsChildren(u64),
 }
 
-/// The numbers of one session.
+/// The numbers of one process.
 #[derive(Debug, Default)]
 pub(crate) struct References {
     epoch: u64,
-    given: u64,
+    /// The highest one so far, in all processes of the session.
+    given: Arc<AtomicU64>,
     valid: HashMap<u64, Target>,
     numbers: HashMap<Target, u64>,
     /// How many elements the adapter says there are behind its references.
@@ -43,6 +50,11 @@ pub(crate) struct References {
 }
 
 impl References {
+    /// None so far in this process.
+    pub(crate) fn counted_by(given: Arc<AtomicU64>) -> Self {
+        References { given, ..References::default() }
+    }
+
     /// Forgets what was given before this epoch.
     pub(crate) fn enter(&mut self, epoch: u64) {
         if self.epoch != epoch {
@@ -58,10 +70,10 @@ impl References {
         if let Some(number) = self.numbers.get(&target) {
             return *number;
         }
-        self.given += 1;
-        self.valid.insert(self.given, target);
-        self.numbers.insert(target, self.given);
-        self.given
+        let number = self.given.fetch_add(1, Ordering::Relaxed) + 1;
+        self.valid.insert(number, target);
+        self.numbers.insert(target, number);
+        number
     }
 
     /// Notes how many elements the adapter says there are behind its reference.
@@ -90,10 +102,17 @@ impl References {
         }
     }
 
+    /// Whether a number is one of this process's and of this stop.
+    pub(crate) fn is_valid(&self, number: u64) -> bool {
+        self.valid.contains_key(&number)
+    }
+
     fn find(&self, number: u64) -> Result<Target, ReferenceError> {
         match self.valid.get(&number) {
             Some(target) => Ok(*target),
-            None if number > 0 && number <= self.given => Err(ReferenceError::Stale(number)),
+            None if number > 0 && number <= self.given.load(Ordering::Relaxed) => {
+                Err(ReferenceError::Stale(number))
+            }
             None => Err(ReferenceError::Unknown(number)),
         }
     }
@@ -121,5 +140,15 @@ mod tests {
         assert_eq!(references.give(Target::Frame(1000)), 3);
         assert_eq!(references.children(9), Err(ReferenceError::Unknown(9)));
         assert_eq!(references.frame(0), Err(ReferenceError::Unknown(0)));
+    }
+
+    #[test]
+    fn two_processes_never_hand_out_the_same_number() {
+        let given = Arc::default();
+        let mut one = References::counted_by(Arc::clone(&given));
+        let mut other = References::counted_by(given);
+        assert_eq!((one.give(Target::Frame(1)), other.give(Target::Frame(1))), (1, 2));
+        assert_eq!((one.is_valid(1), one.is_valid(2), other.is_valid(2)), (true, false, true));
+        assert_eq!((other.frame(2), other.frame(1)), (Ok(1), Err(ReferenceError::Stale(1))));
     }
 }

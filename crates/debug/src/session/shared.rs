@@ -9,21 +9,23 @@ use std::{
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use haft_system::{Process, ProcessSpec, ProcessWatch, Supervisor};
+use haft_system::{Process, ProcessSpec, ProcessWatch};
 use serde_json::{Value, json};
-use tokio::{io::AsyncReadExt, sync::watch, time::Instant};
+use tokio::{io::AsyncReadExt, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::state::{End, Phase, State, Stop};
+use super::{
+    company::Company,
+    state::{End, Phase, State, Stop},
+};
 use crate::{limits::GRACE, protocol::Handler};
 
 pub(crate) struct Shared {
     state: Mutex<State>,
-    changed: watch::Sender<u64>,
+    /// The other processes of the session, and what is common to all.
+    pub(super) company: Arc<Company>,
     /// How many events the adapter has sent.
     events: AtomicU64,
-    supervisor: Supervisor,
-    directory: std::path::PathBuf,
     /// Fires when the session is to end.
     pub(crate) end: CancellationToken,
     /// Whether the adapter is a process of ours: its death is seen by whoever keeps it.
@@ -41,17 +43,17 @@ pub(crate) enum Waited {
     Ended(End),
     /// The time is up and it has not stopped.
     Running,
+    /// Another process of the session has stopped.
+    Elsewhere,
     Cancelled,
 }
 
 impl Shared {
-    pub(crate) fn new(supervisor: Supervisor, directory: std::path::PathBuf, has_process: bool) -> Arc<Self> {
+    pub(crate) fn new(company: Arc<Company>, has_process: bool) -> Arc<Self> {
         Arc::new(Shared {
             state: Mutex::default(),
-            changed: watch::Sender::new(0),
+            company,
             events: AtomicU64::new(0),
-            supervisor,
-            directory,
             end: CancellationToken::new(),
             has_process,
             watch: OnceLock::new(),
@@ -62,7 +64,7 @@ impl Shared {
     /// Looks at the state or changes it. Whoever waits looks again.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         let result = work(&mut self.lock());
-        self.changed.send_modify(|count| *count += 1);
+        self.company.bell.send_modify(|count| *count += 1);
         result
     }
 
@@ -78,7 +80,7 @@ impl Shared {
 
     /// Waits until `question` has an answer.
     pub(crate) async fn when<T>(&self, mut question: impl FnMut(&State) -> Option<T>) -> T {
-        let mut changed = self.changed.subscribe();
+        let mut changed = self.company.bell.subscribe();
         loop {
             changed.borrow_and_update();
             if let Some(answer) = question(&self.lock()) {
@@ -100,17 +102,62 @@ impl Shared {
         tokio::time::timeout(time, self.when(question)).await.ok()
     }
 
-    /// Waits for the program to stop or end.
+    /// Waits for the process to stop or end, or for another process of the session to do something that has to be told first.
     pub(crate) async fn stop_or_end(&self, until: Instant, cancel: &CancellationToken) -> Waited {
-        tokio::select! {
-            biased;
-            waited = self.when(|state| match &state.phase {
-                Phase::Stopped(stop) => Some(Waited::Stopped(stop.clone())),
-                Phase::Ended(end) => Some(Waited::Ended(end.clone())),
-                Phase::Starting | Phase::Running => None,
-            }) => waited,
-            () = cancel.cancelled() => Waited::Cancelled,
-            () = tokio::time::sleep_until(until) => Waited::Running,
+        self.stop_or_end_alone(Instant::now(), until, cancel).await
+    }
+
+    /// The same; until `alone`, nothing that happens elsewhere ends the wait.
+    pub(super) async fn stop_or_end_alone(
+        &self,
+        alone: Instant,
+        until: Instant,
+        cancel: &CancellationToken,
+    ) -> Waited {
+        let mut changed = self.company.bell.subscribe();
+        loop {
+            changed.borrow_and_update();
+            match self.look(|state| state.phase.clone()) {
+                Phase::Stopped(stop) => return Waited::Stopped(stop),
+                Phase::Ended(end) => return Waited::Ended(end),
+                Phase::Starting | Phase::Running => {}
+            }
+            let is_alone = Instant::now() < alone;
+            if !is_alone && let Some(waited) = self.company.elsewhere(self) {
+                return waited;
+            }
+            tokio::select! {
+                biased;
+                // The sender is in the company.
+                _ = changed.changed() => {}
+                () = cancel.cancelled() => return Waited::Cancelled,
+                () = tokio::time::sleep_until(until) => return Waited::Running,
+                () = tokio::time::sleep_until(alone), if is_alone => {}
+            }
+        }
+    }
+
+    /// Whether the process is dead, as far as can be seen from outside.
+    pub(super) fn is_dead(&self) -> bool {
+        if let Some(watch) = self.watch.get() {
+            return watch.has_ended();
+        }
+        let Some(pid) = self.look(|state| state.pid) else { return false };
+        match ProcessWatch::open(pid) {
+            Ok(watch) => watch.has_ended(),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Waits for the process to be dead, for so long at most.
+    pub(super) async fn until_dead(&self, time: Duration) {
+        if self.is_dead() {
+            return;
+        }
+        let opened = self.look(|state| state.pid).and_then(|pid| ProcessWatch::open(pid).ok());
+        if let Some(watch) = self.watch.get().or(opened.as_ref()) {
+            // It may have been let go and live on.
+            let _ = tokio::time::timeout(time, watch.ended()).await;
         }
     }
 
@@ -128,12 +175,14 @@ impl Shared {
             return Err("runInTerminal without a command".into());
         };
         let directory = arguments["cwd"].as_str().filter(|text| !text.is_empty());
-        let mut spec =
-            ProcessSpec::new(program, directory.map_or(self.directory.clone(), std::path::PathBuf::from))
-                .args(rest)
-                .stderr(haft_system::StderrMode::Merged)
-                .grace(GRACE)
-                .label(format!("debuggee {program}"));
+        let mut spec = ProcessSpec::new(
+            program,
+            directory.map_or(self.company.directory.clone(), std::path::PathBuf::from),
+        )
+        .args(rest)
+        .stderr(haft_system::StderrMode::Merged)
+        .grace(GRACE)
+        .label(format!("debuggee {program}"));
         for (name, value) in arguments["env"].as_object().into_iter().flatten() {
             match value.as_str() {
                 Some(value) => spec = spec.env(name, value),
@@ -141,7 +190,7 @@ impl Shared {
                 None => spec = spec.without_env(name),
             }
         }
-        let mut process = self.supervisor.spawn(spec).await.map_err(|error| error.to_string())?;
+        let mut process = self.company.supervisor.spawn(spec).await.map_err(|error| error.to_string())?;
         let pid = process.pid();
         if let Some(mut stdout) = process.take_stdout() {
             let shared = Arc::clone(&self);
@@ -171,6 +220,12 @@ impl Shared {
 impl Handler for Shared {
     fn event(&self, name: &str, body: Value) {
         self.events.fetch_add(1, Ordering::Relaxed);
+        if name == "output"
+            && matches!(body["category"].as_str(), Some("stdout" | "stderr"))
+            && self.company.wrote(self, body["output"].as_str().unwrap_or_default().as_bytes())
+        {
+            return;
+        }
         self.with(|state| state.event(name, &body));
     }
 
@@ -181,6 +236,7 @@ impl Handler for Shared {
     ) -> BoxFuture<'static, Result<Value, String>> {
         match command.as_str() {
             "runInTerminal" => self.run_in_terminal(arguments).boxed(),
+            "startDebugging" => Arc::clone(&self.company).take_in(arguments).boxed(),
             other => {
                 let why = format!("this client does not serve `{other}`");
                 async move { Err(why) }.boxed()

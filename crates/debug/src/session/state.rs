@@ -63,6 +63,8 @@ pub(crate) struct State {
     pub(crate) pid: Option<u32>,
     /// Since when an evaluation is under way that its call did not wait for.
     pub(crate) busy: Option<Instant>,
+    /// The stop at which the program stands was shown in an answer.
+    told: bool,
     /// A pause was asked for and has not shown.
     pausing: bool,
     /// The `continued` that belongs to the last resume has not come. It may come late, after the stop (lldb-dap), or never (debugpy).
@@ -98,6 +100,7 @@ impl Default for State {
             stderr: Tail::new(WORDS_BYTES),
             pid: None,
             busy: None,
+            told: false,
             pausing: false,
             continued_due: false,
             breakpoint_news: Vec::new(),
@@ -137,6 +140,16 @@ impl State {
     /// A pause is about to be asked for.
     pub(crate) fn pause(&mut self) {
         self.pausing = true;
+    }
+
+    /// The stop is shown in an answer.
+    pub(crate) fn tell(&mut self) {
+        self.told = true;
+    }
+
+    /// Whether it stands at a stop that was in no answer.
+    pub(crate) fn has_untold_stop(&self) -> bool {
+        matches!(self.phase, Phase::Stopped(_)) && !self.told
     }
 
     /// Something that was asked after the stop was answered: a `continued` that comes now is news.
@@ -219,6 +232,7 @@ impl State {
             return;
         }
         self.phase = Phase::Stopped(stop);
+        self.told = false;
     }
 
     fn continued(&mut self) {

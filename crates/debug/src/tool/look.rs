@@ -3,7 +3,7 @@
 use haft_tool::{Context, Output, ToolError};
 use serde_json::{Value, json};
 
-use super::{Debug, DebugArguments, needed, wait};
+use super::{Debug, DebugArguments, needed, run::still_running, wait};
 use crate::{
     limits::{EVALUATE, OUTPUT_SHOWN, OUTPUT_WITH_STOP, RESULT_CHARACTERS, THREADS},
     render::{self, Answer},
@@ -27,14 +27,20 @@ impl Debug {
             render::breakpoints(&mut answer, &placed, workdir);
             return answer.output();
         };
-        let mut answer = match session.phase() {
+        let acting = session.in_focus();
+        let phase = if session.has_ended() { session.phase() } else { acting.phase() };
+        let mut answer = match phase {
             Phase::Ended(_) => self.ended(&session).await,
             Phase::Starting | Phase::Running => {
                 let mut answer = Answer::new("running");
-                answer.say("The program is running.");
+                if session.has_left() {
+                    answer.say(still_running(&session, &acting));
+                } else {
+                    answer.say("The program is running.");
+                }
                 answer
             }
-            Phase::Stopped(stop) => match session.busy().await {
+            Phase::Stopped(stop) => match acting.busy().await {
                 Some(since) => {
                     let mut answer = Answer::new("stopped");
                     answer.say(format!(
@@ -45,7 +51,7 @@ impl Debug {
                 }
                 None => {
                     let mut answer = Answer::new("stopped");
-                    let standing = session.look(&stop, workdir.root()).await;
+                    let standing = acting.look(&stop, workdir.root()).await;
                     render::stop(&mut answer, &standing, workdir);
                     answer
                 }
@@ -59,6 +65,7 @@ impl Debug {
             session.adapter.id,
             session.begun.elapsed().as_secs()
         ));
+        render::processes(&mut answer, &session.processes(), &session.notices());
         if session.output(|output| output.unseen()) > 0 {
             answer.say("There is new output: ask for `output`.");
         }
@@ -67,14 +74,14 @@ impl Debug {
         answer.output()
     }
 
-    pub(super) async fn threads(&self) -> Result<Output, ToolError> {
-        let session = self.session()?;
+    pub(super) async fn threads(&self, arguments: &DebugArguments) -> Result<Output, ToolError> {
+        let (leader, session) = self.acting(arguments, None)?;
         if let Phase::Ended(end) = session.phase() {
-            return Err(self.failed(&session, SessionError::Ended(end)).await);
+            return Err(self.failed(&leader, &session, SessionError::Ended(end)).await);
         }
         let threads = match session.threads().await {
             Ok(threads) => threads,
-            Err(error) => return Err(self.failed(&session, error).await),
+            Err(error) => return Err(self.failed(&leader, &session, error).await),
         };
         let stopped = match session.phase() {
             Phase::Stopped(stop) => stop.thread,
@@ -95,19 +102,19 @@ impl Debug {
     }
 
     pub(super) async fn stack(&self, arguments: &DebugArguments) -> Result<Output, ToolError> {
-        let session = self.session()?;
+        let (leader, session) = self.acting(arguments, None)?;
         match session.stack(arguments.thread_id, arguments.start).await {
             Ok((thread, frames)) => {
                 let mut answer = Answer::new("stopped");
                 render::stack(&mut answer, thread, &frames, arguments.start, &self.debugger.workdir);
                 Ok(answer.output())
             }
-            Err(error) => Err(self.failed(&session, error).await),
+            Err(error) => Err(self.failed(&leader, &session, error).await),
         }
     }
 
     pub(super) async fn scopes(&self, arguments: &DebugArguments) -> Result<Output, ToolError> {
-        let session = self.session()?;
+        let (leader, session) = self.acting(arguments, arguments.frame_id)?;
         let scopes = async {
             let frame = match arguments.frame_id {
                 Some(frame) => frame,
@@ -128,12 +135,12 @@ impl Debug {
                 answer.field("scopes", json!(field));
                 Ok(answer.output())
             }
-            Err(error) => Err(self.failed(&session, error).await),
+            Err(error) => Err(self.failed(&leader, &session, error).await),
         }
     }
 
     pub(super) async fn variables(&self, arguments: &DebugArguments) -> Result<Output, ToolError> {
-        let session = self.session()?;
+        let (leader, session) = self.acting(arguments, arguments.reference.or(arguments.frame_id))?;
         let listed = async {
             match (arguments.reference, arguments.frame_id) {
                 (Some(reference), _) => session.variables(reference, arguments.start).await,
@@ -147,7 +154,7 @@ impl Debug {
                 render::variables(&mut answer, &listed, arguments.start);
                 Ok(answer.output())
             }
-            Err(error) => Err(self.failed(&session, error).await),
+            Err(error) => Err(self.failed(&leader, &session, error).await),
         }
     }
 
@@ -156,7 +163,7 @@ impl Debug {
         arguments: &DebugArguments,
         context: &Context,
     ) -> Result<Output, ToolError> {
-        let session = self.session()?;
+        let (leader, session) = self.acting(arguments, arguments.frame_id)?;
         let expression = needed(arguments.expression.as_deref(), "evaluate", "expression")?;
         let time = arguments.wait_seconds.map_or(EVALUATE, |seconds| wait(Some(seconds)));
         match session.evaluate(expression, arguments.frame_id, time, &context.cancel).await {
@@ -171,7 +178,7 @@ impl Debug {
                 let result = render::cut(value.value.trim_end(), RESULT_CHARACTERS);
                 let result = if result.is_empty() { "(no value)".to_owned() } else { result };
                 answer.say(format!("{result}{kind}{reference}"));
-                let look = session.output(|output| output.news(OUTPUT_WITH_STOP));
+                let look = leader.output(|output| output.news(OUTPUT_WITH_STOP));
                 render::output(&mut answer, &look, "New output");
                 answer.field("result", json!(result));
                 answer.field("variables", render::variables_field(std::slice::from_ref(&value)));
@@ -186,7 +193,7 @@ impl Debug {
                 ));
                 Err(answer.error())
             }
-            Err(error) => Err(self.failed(&session, error).await),
+            Err(error) => Err(self.failed(&leader, &session, error).await),
         }
     }
 

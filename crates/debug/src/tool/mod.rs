@@ -114,6 +114,9 @@ pub struct DebugArguments {
     /// breakpoints: the exception filters, by the adapter's names. By default uncaught exceptions and panics stop the program.
     #[serde(default)]
     pub exceptions: Option<Vec<String>>,
+    /// The process, where the program has started others; the one that stopped by default.
+    #[serde(default)]
+    pub process_id: Option<u32>,
     /// The thread; the one that stopped by default.
     #[serde(default)]
     pub thread_id: Option<i64>,
@@ -188,7 +191,7 @@ impl Tool for Debug {
             Op::StepIn => self.resume("stepIn", &arguments, context).await,
             Op::StepOut => self.resume("stepOut", &arguments, context).await,
             Op::Pause => self.pause(&arguments, context).await,
-            Op::Threads => self.threads().await,
+            Op::Threads => self.threads(&arguments).await,
             Op::Stack => self.stack(&arguments).await,
             Op::Scopes => self.scopes(&arguments).await,
             Op::Variables => self.variables(&arguments).await,
@@ -217,12 +220,35 @@ impl Debug {
         })
     }
 
+    /// The process on which a call acts: the one it names, the one that its number belongs to, or the one that stopped.
+    pub(super) fn acting(
+        &self,
+        arguments: &DebugArguments,
+        number: Option<u64>,
+    ) -> Result<(Arc<Session>, Arc<Session>), ToolError> {
+        let session = self.session()?;
+        let process = match arguments.process_id {
+            Some(pid) => session.process(pid).ok_or_else(|| {
+                let mut answer = Answer::new(self.state_word());
+                answer.say(format!("No process {pid} is being debugged."));
+                render::processes(&mut answer, &session.processes(), &session.notices());
+                answer.error()
+            })?,
+            None => number.and_then(|number| session.owner_of(number)).unwrap_or_else(|| session.in_focus()),
+        };
+        Ok((session, process))
+    }
+
     pub(super) fn state_word(&self) -> &'static str {
-        match self.debugger.session().map(|session| session.phase()) {
-            None => "none",
-            Some(Phase::Starting | Phase::Running) => "running",
-            Some(Phase::Stopped(_)) => "stopped",
-            Some(Phase::Ended(end)) => render::end_state(&end),
+        let Some(session) = self.debugger.session() else { return "none" };
+        let phase = match session.phase() {
+            ended @ Phase::Ended(_) => ended,
+            _ => session.in_focus().phase(),
+        };
+        match phase {
+            Phase::Starting | Phase::Running => "running",
+            Phase::Stopped(_) => "stopped",
+            Phase::Ended(end) => render::end_state(&end),
         }
     }
 }

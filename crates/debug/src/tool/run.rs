@@ -1,6 +1,10 @@
 //! The operations that start, move and end a program.
 
+use std::sync::Arc;
+
 use haft_tool::{Context, Output, ToolError};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{Debug, DebugArguments, needed, wait};
 use crate::{
@@ -22,6 +26,36 @@ fn explain_end(answer: &mut Answer, session: &Session, end: &End) {
             answer.say(format!("On the adapter's stderr:\n{stderr}"));
         }
     }
+}
+
+/// What to say where nothing has stopped.
+pub(super) fn still_running(leader: &Session, session: &Session) -> String {
+    let what = match session.pid().filter(|_| leader.has_company()) {
+        _ if leader.has_left() => {
+            return "The program itself has ended. Processes that it has started go on and are debugged further; its exit code is told \
+                    when they have ended too. Ask for `status` later, or `terminate` them."
+                .to_owned();
+        }
+        Some(pid) => format!("Process {pid}"),
+        None => "The program".to_owned(),
+    };
+    format!(
+        "{what} is running and has not stopped. Ask for `status` later, stop it with `pause`, or `terminate` it."
+    )
+}
+
+fn begin_answer(state: &str, first: Option<String>) -> Answer {
+    let mut answer = Answer::new(state);
+    if let Some(first) = first {
+        answer.say(first);
+    }
+    answer
+}
+
+/// Until when a call waits, and what ends its wait.
+struct Wait<'a> {
+    until: Instant,
+    cancel: &'a CancellationToken,
 }
 
 impl Debug {
@@ -64,15 +98,16 @@ impl Debug {
 
     pub(super) async fn started(
         &self,
-        session: &Session,
+        session: &Arc<Session>,
         word: &str,
         seconds: Option<u64>,
         context: &Context,
     ) -> Result<Output, ToolError> {
-        let waited = session.wait(wait(seconds), &context.cancel).await;
+        let wait = Wait { until: Instant::now() + wait(seconds), cancel: &context.cancel };
+        let waited = session.wait(wait.until, wait.cancel).await;
         let pid = session.pid().map_or_else(String::new, |pid| format!(", process {pid}"));
         let first = format!("{word} `{}` ({}{pid}).", session.title, session.adapter.id);
-        self.waited(session, waited, Some(first)).await
+        self.waited(session, (Arc::clone(session), waited), &wait, Some(first)).await
     }
 
     pub(super) async fn resume(
@@ -81,13 +116,23 @@ impl Debug {
         arguments: &DebugArguments,
         context: &Context,
     ) -> Result<Output, ToolError> {
-        let session = self.session()?;
-        let time = wait(arguments.wait_seconds);
-        let waited = session.resume(command, arguments.thread_id, time, &context.cancel).await;
-        match waited {
-            Ok(waited) => self.waited(&session, waited, None).await,
-            Err(SessionError::Running) => Err(self.failed(&session, SessionError::AlreadyRunning).await),
-            Err(error) => Err(self.failed(&session, error).await),
+        let (leader, session) = self.acting(arguments, None)?;
+        session.take_focus();
+        let wait = Wait { until: Instant::now() + wait(arguments.wait_seconds), cancel: &context.cancel };
+        match session.resume(command, arguments.thread_id, wait.until, wait.cancel).await {
+            Ok(waited) => self.waited(&leader, (session, waited), &wait, None).await,
+            // A process below the program that has ended leaves something to wait for, and so do processes that all run.
+            Err(SessionError::Ended(end)) if !leader.has_ended() => {
+                self.waited(&leader, (session, Waited::Ended(end)), &wait, None).await
+            }
+            Err(SessionError::Running) if command == "continue" && leader.has_company() => {
+                let waited = session.wait(wait.until, wait.cancel).await;
+                self.waited(&leader, (session, waited), &wait, None).await
+            }
+            Err(SessionError::Running) => {
+                Err(self.failed(&leader, &session, SessionError::AlreadyRunning).await)
+            }
+            Err(error) => Err(self.failed(&leader, &session, error).await),
         }
     }
 
@@ -96,8 +141,9 @@ impl Debug {
         arguments: &DebugArguments,
         context: &Context,
     ) -> Result<Output, ToolError> {
-        let session = self.session()?;
+        let (leader, session) = self.acting(arguments, None)?;
         let time = arguments.wait_seconds.map_or(PAUSE, |seconds| wait(Some(seconds)));
+        let wait = Wait { until: Instant::now() + time, cancel: &context.cancel };
         match session.pause(arguments.thread_id, time, &context.cancel).await {
             Ok(Waited::Running) => {
                 let mut answer = Answer::new("running");
@@ -106,78 +152,105 @@ impl Debug {
                      ask for `status` later.",
                     time.as_secs()
                 ));
+                render::processes(&mut answer, &leader.processes(), &leader.notices());
                 Ok(answer.output())
             }
-            Ok(waited) => self.waited(&session, waited, None).await,
-            Err(error) => Err(self.failed(&session, error).await),
+            Ok(waited) => self.waited(&leader, (session, waited), &wait, None).await,
+            Err(error) => Err(self.failed(&leader, &session, error).await),
         }
     }
 
-    /// What a wait came to.
-    pub(super) async fn waited(
+    /// What a wait in one process came to. `leader` is the program.
+    async fn waited(
         &self,
-        session: &Session,
-        waited: Waited,
+        leader: &Arc<Session>,
+        (session, waited): (Arc<Session>, Waited),
+        wait: &Wait<'_>,
         first: Option<String>,
     ) -> Result<Output, ToolError> {
         let workdir = &self.debugger.workdir;
-        let mut answer = match &waited {
-            Waited::Stopped(_) => Answer::new("stopped"),
-            Waited::Ended(end) => Answer::new(render::end_state(end)),
-            Waited::Running => Answer::new("running"),
-            Waited::Cancelled => return Err(ToolError::Cancelled),
+        let mut at = leader.whole(session, waited, wait.until, wait.cancel).await;
+        let mut answer = loop {
+            let (session, waited) = at;
+            match waited {
+                Waited::Stopped(stop) => {
+                    let standing = session.look(&stop, workdir.root()).await;
+                    // It may have been killed: delve reports that as a stop without a stack.
+                    if standing.unknown.is_some()
+                        && (matches!(session.phase(), Phase::Ended(_)) || session.is_gone().await)
+                    {
+                        let ended = match session.phase() {
+                            Phase::Ended(end) => Waited::Ended(end),
+                            _ => Waited::Elsewhere,
+                        };
+                        at = leader.whole(session, ended, wait.until, wait.cancel).await;
+                        continue;
+                    }
+                    let mut answer = begin_answer("stopped", first);
+                    render::stop(&mut answer, &standing, workdir);
+                    break answer;
+                }
+                Waited::Ended(_) => {
+                    let end = leader.settle().await;
+                    let mut answer = begin_answer(render::end_state(&end), first);
+                    render::end(&mut answer, &end);
+                    if by_itself(&end) {
+                        render::never_verified(&mut answer, &leader.placed(), workdir);
+                    }
+                    explain_end(&mut answer, leader, &end);
+                    leader.close_company();
+                    break answer;
+                }
+                Waited::Running | Waited::Elsewhere => {
+                    let mut answer = begin_answer("running", first);
+                    answer.say(still_running(leader, &session));
+                    break answer;
+                }
+                Waited::Cancelled => return Err(ToolError::Cancelled),
+            }
         };
-        if let Some(first) = first {
-            answer.say(first);
-        }
-        match waited {
-            Waited::Stopped(stop) => {
-                let standing = session.look(&stop, workdir.root()).await;
-                // It may have been killed: delve reports that as a stop without a stack.
-                if standing.unknown.is_some()
-                    && (matches!(session.phase(), Phase::Ended(_)) || session.is_gone().await)
-                {
-                    return Ok(self.ended(session).await.output());
-                }
-                render::stop(&mut answer, &standing, workdir);
-            }
-            Waited::Ended(_) => {
-                let end = session.settle().await;
-                render::end(&mut answer, &end);
-                if by_itself(&end) {
-                    render::never_verified(&mut answer, &session.placed(), workdir);
-                }
-                explain_end(&mut answer, session, &end);
-            }
-            Waited::Running => {
-                answer.say(
-                    "The program is running and has not stopped. Ask for `status` later, stop it with `pause`, or `terminate` it.",
-                );
-            }
-            Waited::Cancelled => {}
-        }
-        let look = session.output(|output| output.news(OUTPUT_WITH_STOP));
+        render::processes(&mut answer, &leader.processes(), &leader.notices());
+        let look = leader.output(|output| output.news(OUTPUT_WITH_STOP));
         render::output(&mut answer, &look, "New output");
         Ok(answer.output())
     }
 
     /// The answer for a session whose program has ended.
-    pub(super) async fn ended(&self, session: &Session) -> Answer {
+    pub(super) async fn ended(&self, session: &Arc<Session>) -> Answer {
         let end = session.settle().await;
         let mut answer = Answer::new(render::end_state(&end));
         render::end(&mut answer, &end);
         explain_end(&mut answer, session, &end);
+        session.close_company();
+        render::processes(&mut answer, &session.processes(), &session.notices());
         answer
     }
 
-    pub(super) async fn failed(&self, session: &Session, error: SessionError) -> ToolError {
+    /// The answer for what could not be done in a process. `leader` is the program.
+    pub(super) async fn failed(
+        &self,
+        leader: &Arc<Session>,
+        session: &Session,
+        error: SessionError,
+    ) -> ToolError {
+        if matches!(error, SessionError::Ended(End::Disconnected { .. })) {
+            // An adapter that dies loses the processes first, and only then is known to be dead.
+            leader.may_have_ended().await;
+        }
         match error {
             SessionError::Cancelled => ToolError::Cancelled,
-            SessionError::Ended(_) => {
-                let mut answer = self.ended(session).await;
-                let look = session.output(|output| output.news(OUTPUT_WITH_STOP));
+            SessionError::Ended(_) if leader.has_ended() => {
+                let mut answer = self.ended(leader).await;
+                let look = leader.output(|output| output.news(OUTPUT_WITH_STOP));
                 render::output(&mut answer, &look, "New output");
                 answer.say("`launch` or `restart` starts it again.");
+                answer.error()
+            }
+            SessionError::Ended(_) => {
+                let mut answer = Answer::new(self.state_word());
+                let pid = session.pid().map_or_else(String::new, |pid| format!(" {pid}"));
+                answer.say(format!("Process{pid} has ended; the program goes on without it."));
+                render::processes(&mut answer, &leader.processes(), &leader.notices());
                 answer.error()
             }
             other => {
@@ -213,6 +286,7 @@ impl Debug {
                 answer
             }
         };
+        render::processes(&mut answer, &session.processes(), &session.notices());
         let look = session.output(|output| output.news(OUTPUT_WITH_STOP));
         render::output(&mut answer, &look, "Its last output");
         Ok(answer.output())

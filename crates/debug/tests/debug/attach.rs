@@ -13,17 +13,23 @@ use serde_json::json;
 use crate::bench::{Bench, debugpy, is_alive, op};
 
 /// A program of somebody else's, killed at the end of the test.
-struct Stranger(Child);
+pub(crate) struct Stranger(Child);
 
 impl Stranger {
-    fn start(command: &mut Command) -> Stranger {
+    pub(crate) fn start(command: &mut Command) -> Stranger {
         Stranger(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
     /// Waits for a line on stdout that holds `word`.
-    fn says(&mut self, word: &str) {
+    pub(crate) fn says(&mut self, word: &str) {
         let mut lines = BufReader::new(self.0.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains(word)));
+    }
+}
+
+impl Stranger {
+    pub(crate) fn is_alive(&self) -> bool {
+        is_alive(self.0.id())
     }
 }
 
@@ -34,7 +40,7 @@ impl Drop for Stranger {
     }
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 

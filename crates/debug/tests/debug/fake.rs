@@ -548,3 +548,108 @@ async fn what_an_adapter_wants_in_a_terminal_is_run_and_ended_with_the_session()
     assert_eq!(bench.left().len(), 1);
     bench.end().await;
 }
+
+#[tokio::test]
+async fn a_process_whose_session_is_not_to_be_had_is_refused_and_named() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let process = |number: u32, connect: Value| {
+        Ask(
+            "startDebugging",
+            json!({"request": "attach", "configuration": {"subProcessId": number, "connect": connect}}),
+        )
+    };
+    let (bench, fake, _) = attached(move |command, _| match command {
+        "next" => Some(vec![
+            process(11, json!({})),
+            process(12, json!({"port": closed})),
+            process(13, json!({"host": "192.0.2.1", "port": 5})),
+            Answer(json!({})),
+        ]),
+        _ => None,
+    })
+    .await;
+    bench.ok(json!({"op": "step_over", "wait_seconds": 0})).await;
+    while fake.heard("answer to startDebugging").len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let answers = fake.heard("answer to startDebugging");
+    assert!(answers.iter().all(|answer| answer["success"] == false), "{answers:?}");
+    // The answer to the step may have had some of them.
+    let status = bench.ok(op("status")).await;
+    assert_eq!(status.state(), "running");
+    let told: Vec<&str> = answers.iter().map(|answer| answer["message"].as_str().unwrap()).collect();
+    assert!(told.iter().any(|why| why.contains("does not say on which port")), "{told:?}");
+    assert!(told.iter().any(|why| why.contains("cannot be reached on port")), "{told:?}");
+    assert!(told.iter().any(|why| why.contains("another machine (192.0.2.1)")), "{told:?}");
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn a_session_for_a_process_that_refuses_is_told_and_the_program_goes_on() {
+    let bench = bench();
+    bench.ok(json!({"op": "breakpoints", "file": "a.py", "lines": [2]})).await;
+    let below = Fake::start(&bench.root, only("attach", vec![Fail("no such process")])).await;
+    let port = below.port;
+    let configuration = json!({"name": "Subprocess 4", "subProcessId": 4_000_000, "connect": {"host": "127.0.0.1", "port": port}});
+    let fake = Fake::start(&bench.root, move |command, _| match command {
+        "attach" => Some(vec![
+            Answer(json!({})),
+            Ask("startDebugging", json!({"request": "attach", "configuration": configuration})),
+            Event("initialized", json!({})),
+        ]),
+        "configurationDone" => Some(vec![Answer(json!({}))]),
+        _ => None,
+    })
+    .await;
+    bench.ok(json!({"op": "attach", "adapter": "debugpy", "port": fake.port, "wait_seconds": 0})).await;
+    let mut told = String::new();
+    while !told.contains("no such process") {
+        told = bench.ok(op("status")).await.text;
+    }
+    assert!(told.contains("Process 4000000 is not being debugged"), "{told}");
+    // It is in no list, and the program's own stop is the next thing that counts.
+    fake.push.send(Some(("stopped", json!({"reason": "pause", "threadId": 1})))).await.unwrap();
+    let stop = loop {
+        let said = bench.ok(op("status")).await;
+        if said.state() == "stopped" {
+            break said;
+        }
+    };
+    assert_eq!(stop.stop().0, "pause");
+    assert_eq!(stop.fields["processes"].as_array().unwrap().len(), 1, "{}", stop.text);
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn breakpoints_that_are_set_later_reach_every_process() {
+    let bench = bench();
+    let below = Fake::start(&bench.root, |_, _| None).await;
+    let port = below.port;
+    let fake = Fake::start(&bench.root, move |command, _| match command {
+        "configurationDone" => Some(vec![
+            Answer(json!({})),
+            Ask(
+                "startDebugging",
+                json!({"request": "attach", "configuration": {"subProcessId": 4_000_001, "connect": {"port": port}, "mark": 1}}),
+            ),
+        ]),
+        _ => None,
+    })
+    .await;
+    let stop = bench.ok(json!({"op": "attach", "adapter": "debugpy", "port": fake.port})).await;
+    assert_eq!(stop.fields["stopped"]["process_id"], 4_000_001, "{}", stop.text);
+    assert_eq!(below.heard("attach")[0]["mark"], 1);
+    bench.ok(json!({"op": "breakpoints", "file": "a.py", "lines": [3]})).await;
+    for adapter in [&fake, &below] {
+        let last = adapter.heard("setBreakpoints").pop().unwrap();
+        assert_eq!(last["breakpoints"], json!([{"line": 3}]));
+    }
+    let gone = bench.err(json!({"op": "stack", "process_id": 7})).await;
+    assert!(
+        gone.text.contains("No process 7 is being debugged.") && gone.text.contains("4000001"),
+        "{}",
+        gone.text
+    );
+    bench.end().await;
+    assert_eq!(below.heard("disconnect"), [json!({"restart": false, "terminateDebuggee": false})]);
+}

@@ -15,4 +15,5 @@ mod faults;
 mod go;
 mod inputs;
 mod native;
+mod processes;
 mod python;
