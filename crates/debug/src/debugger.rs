@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::{
     adapters::{self, AdapterReport},
-    limits::TIME_TO_LIVE,
+    limits::{LAUNCH, TIME_TO_LIVE},
     session::{
         Owner, Session,
         breakpoints::{LineBreak, Placed, Plan},
@@ -33,6 +33,8 @@ pub struct Debugger {
     last: Mutex<Option<Launch>>,
     /// Of a session.
     time_to_live: Duration,
+    /// Until an adapter has a program started.
+    start_limit: Duration,
 }
 
 #[derive(Default)]
@@ -62,12 +64,18 @@ impl Debugger {
             plan: Arc::default(),
             last: Mutex::default(),
             time_to_live: TIME_TO_LIVE,
+            start_limit: LAUNCH,
         }
     }
 
     /// The same with another time limit for sessions than 30 minutes.
     pub fn with_time_to_live(self, time_to_live: Duration) -> Self {
         Debugger { time_to_live, ..self }
+    }
+
+    /// The same with another time limit for an adapter to start a program than five minutes. What Haft builds itself does not count.
+    pub fn with_start_limit(self, start_limit: Duration) -> Self {
+        Debugger { start_limit, ..self }
     }
 
     /// Which debug adapters can be used in this working directory, and what the others lack. Looks at the disk, and asks Python
@@ -140,7 +148,8 @@ impl Debugger {
         prepared: Prepared,
         context: &Context,
     ) -> Result<Arc<Session>, ToolError> {
-        let Prepared { adapter, title, launched, transport, begin, scratch } = prepared;
+        let Prepared { adapter, title, launched, transport, mut begin, scratch } = prepared;
+        begin.within = begin.within.min(self.start_limit);
         let owner = Owner {
             supervisor: &self.supervisor,
             directory: self.workdir.root(),

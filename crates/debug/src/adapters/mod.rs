@@ -35,6 +35,8 @@ pub(crate) struct Adapter {
     pub(crate) hides_pid: bool,
     /// Whether it tells the exit code only after `disconnect`.
     pub(crate) code_with_farewell: bool,
+    /// Whether it needs ptrace.
+    pub(crate) traces: bool,
     /// Whether it asks for a session of their own for the processes that a program starts (`startDebugging`).
     pub(crate) announces_processes: bool,
     /// What installs it.
@@ -177,7 +179,7 @@ pub(crate) async fn report(supervisor: &Supervisor, workdir: &Workdir) -> Vec<Ad
                 (None, None)
             }
         };
-        if matches!(adapter.kind, Kind::Lldb | Kind::Delve) && binary.is_some() {
+        if adapter.traces && binary.is_some() {
             match haft_system::process::may_trace() {
                 Ok(()) => probe = Some("processes may be traced".to_owned()),
                 Err(error) => why_not.push(no_trace(&error)),

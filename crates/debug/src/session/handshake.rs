@@ -237,6 +237,11 @@ impl Session {
         }
         let (words, stderr) = self.words();
         let output = self.output(|output| output.all(crate::limits::WORDS_BYTES).text);
+        // The adapter's own words may have the reason and not what it means.
+        let refused = [&said, &words, &stderr].iter().any(|text| is_refusal_to_trace(text));
+        if refused && self.adapter.traces && !said.contains(NO_TRACE) {
+            said = format!("{}{NO_TRACE}", said.trim_end());
+        }
         StartError { adapter: self.adapter.id, said, words, output, stderr, cancelled: false }
     }
 
@@ -252,6 +257,15 @@ impl Session {
     }
 }
 
+/// What to say where a debugger may not do what it has to.
+const NO_TRACE: &str = "\nThis machine does not let one process trace another (ptrace), which this debugger needs; a sandbox or container \
+                        setting forbids it.";
+
+/// As lldb ("ptrace failed: Operation not permitted") and delve ("fork/exec …: operation not permitted") have it.
+fn is_refusal_to_trace(text: &str) -> bool {
+    text.to_ascii_lowercase().contains("operation not permitted")
+}
+
 fn late(begin: &Begin, what: &str) -> String {
     let hint = match begin.command {
         "attach" => {
@@ -259,10 +273,7 @@ fn late(begin: &Begin, what: &str) -> String {
         }
         _ => match haft_system::process::may_trace() {
             Ok(()) => "",
-            Err(_) => {
-                " This machine does not let one process trace another (ptrace), which this debugger needs; a sandbox or \
-                 container setting forbids it."
-            }
+            Err(_) => NO_TRACE,
         },
     };
     format!("the debug adapter {what} within {} seconds.{hint}", begin.within.as_secs())

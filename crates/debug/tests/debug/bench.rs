@@ -53,6 +53,14 @@ impl Bench {
         Bench { debugger, registry, ..bench }
     }
 
+    /// With another limit to the start of a program.
+    pub(crate) fn with_start(self, time: Duration) -> Self {
+        let workdir = Workdir::new(&self.root).unwrap();
+        let debugger = Arc::new(Debugger::new(self.supervisor.clone(), workdir).with_start_limit(time));
+        let registry = Registry::builder().tool(Debug::new(Arc::clone(&debugger)), Family::Workshop).build();
+        Bench { debugger, registry, ..self }
+    }
+
     pub(crate) fn in_environment(directory: TempDir, environment: Environment) -> Self {
         let root = directory.path().join("work");
         fs::create_dir(&root).unwrap();

@@ -17,3 +17,4 @@ mod inputs;
 mod native;
 mod processes;
 mod python;
+mod refused;
