@@ -412,3 +412,44 @@ fn the_end_of_input_ends_the_session() {
     hunt.end();
     assert_eq!(processes_in(&directory), Vec::<String>::new());
 }
+
+/// Runs a program in which `ptrace` is refused, as in many a container: a filter on system calls that is inherited (seccomp(2)).
+const WITHOUT_PTRACE: &str = r#"
+import ctypes, os, platform, struct, sys
+number = {"x86_64": 101, "aarch64": 117}[platform.machine()]
+def instruction(code, yes, no, value):
+    return struct.pack("HBBI", code, yes, no, value)
+code = (instruction(0x20, 0, 0, 0) + instruction(0x15, 0, 1, number)
+        + instruction(0x06, 0, 0, 0x00050001) + instruction(0x06, 0, 0, 0x7FFF0000))
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+text = ctypes.create_string_buffer(code, len(code))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.byref(Program(4, ctypes.addressof(text))), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+
+#[test]
+fn adapters_that_need_ptrace_are_not_usable_where_it_is_refused() {
+    let world = World::new();
+    put(&world, "CMakeLists.txt", "");
+    put(&world, "go.mod", "module none\n");
+    let plain = world.haft(&["tool", "debug", r#"{"op": "adapters"}"#, "--approve", "all"]);
+    let mut restricted = std::process::Command::new("python3");
+    restricted.args(["-c", WITHOUT_PTRACE]).arg(plain.get_program()).args(plain.get_args());
+    restricted.current_dir(world.project()).env_clear();
+    for (name, value) in plain.get_envs() {
+        restricted.env(name, value.unwrap());
+    }
+    let output = restricted.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for id in ["lldb", "delve"] {
+        let line =
+            text.lines().find(|line| line.contains(&format!("- {id}: "))).unwrap_or_else(|| panic!("{text}"));
+        assert!(
+            line.contains("not usable here: this machine does not let a debugger trace a process (ptrace: "),
+            "{line}"
+        );
+    }
+}
