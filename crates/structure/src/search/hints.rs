@@ -6,7 +6,12 @@ use haft_system::Workdir;
 use tokio_util::sync::CancellationToken;
 
 use super::{Effort, Engine, Listing, Parsed, Plan, Prepared, Query, SearchError, Seen, Visit, excerpt, run};
-use crate::{languages::Language, lines::Lines, matcher::find};
+use crate::{
+    languages::Language,
+    lines::Lines,
+    matcher::find,
+    pattern::{Compiled, Reading},
+};
 
 /// What is known about a search that found nothing.
 pub(super) struct Clues<'a> {
@@ -63,7 +68,7 @@ pub(super) fn nothing_found(
             }
         }
     }
-    let (would, silent) = other_readings(engine, workdir, prepared, cancel)?;
+    let (would, silent) = other_readings(engine, workdir, clues, cancel)?;
     hints.extend(would);
     let tokens: BTreeSet<String> =
         unseen.iter().map(|(_, token)| format!("`{}`", String::from_utf8_lossy(token))).collect();
@@ -116,17 +121,28 @@ pub(super) fn nothing_found(
 fn other_readings(
     engine: &Engine,
     workdir: &Workdir,
-    prepared: &Prepared,
+    clues: &Clues<'_>,
     cancel: &CancellationToken,
 ) -> Result<(Vec<String>, Vec<String>), SearchError> {
-    let plans: Vec<Plan<'_>> = prepared
-        .compiled
+    let prepared = clues.prepared;
+    // A token that no file holds and that every other reading needs too: there is nothing to look for.
+    let hopeless = |compiled: &Compiled| {
+        clues.unseen.iter().any(|(language, token)| {
+            *language == compiled.language.id
+                && compiled.readings[1..]
+                    .iter()
+                    .all(|reading| reading.literals().iter().any(|l| **l == **token))
+        })
+    };
+    let (out, others): (Vec<&Compiled>, Vec<&Compiled>) =
+        prepared.compiled.iter().filter(|compiled| compiled.readings.len() > 1).partition(|c| hopeless(c));
+    let mut silent_everywhere: Vec<String> = out.iter().map(|c| named(c, c.readings[1..].iter())).collect();
+    let plans: Vec<Plan<'_>> = others
         .iter()
-        .filter(|compiled| compiled.readings.len() > 1)
         .map(|compiled| Plan::new(compiled.language, &compiled.readings[1..], engine.prefilter))
         .collect();
     if plans.is_empty() {
-        return Ok((Vec::new(), Vec::new()));
+        return Ok((Vec::new(), silent_everywhere));
     }
     let compiled =
         |plan: usize| prepared.compiled.iter().find(|compiled| compiled.language == plans[plan].language);
@@ -155,7 +171,7 @@ fn other_readings(
             would.entry((*plan, *number)).or_insert_with(|| (place(), 0)).1 += places;
         }
     }
-    let (mut said, mut silent_everywhere) = (Vec::new(), Vec::new());
+    let mut said = Vec::new();
     for (number, plan) in plans.iter().enumerate() {
         let Some(compiled) = compiled(number) else { continue };
         let read_as = compiled.readings[0].rung();
@@ -169,14 +185,20 @@ fn other_readings(
                     reading.rung(),
                     if *count == 1 { "" } else { "es" },
                 )),
-                None => silent.push(reading.rung()),
+                None => silent.push(reading),
             }
         }
         if !silent.is_empty() {
-            silent_everywhere.push(format!("{} as {}", plan.language.id, silent.join(", ")));
+            silent_everywhere.push(named(compiled, silent.into_iter()));
         }
     }
     Ok((said, silent_everywhere))
+}
+
+/// `c as member, type`.
+fn named<'r>(compiled: &Compiled, readings: impl Iterator<Item = &'r Reading>) -> String {
+    let rungs: Vec<&str> = readings.map(Reading::rung).collect();
+    format!("{} as {}", compiled.language.id, rungs.join(", "))
 }
 
 fn looks_like_regex(pattern: &str) -> bool {

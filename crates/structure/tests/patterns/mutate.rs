@@ -173,7 +173,7 @@ fn changed(node: Node, source: &str, language: &str, dice: &mut Dice) -> String 
     let mut text = source.get(node.byte_range()).unwrap_or_default().to_owned();
     let own = trivia(language);
     let mut places: Vec<usize> =
-        (0..1 + dice.roll(3)).filter_map(|_| starts.get(dice.roll(starts.len()))).copied().collect();
+        (0..=dice.roll(3)).filter_map(|_| starts.get(dice.roll(starts.len()))).copied().collect();
     places.sort_unstable();
     places.dedup();
     for at in places.into_iter().rev() {
