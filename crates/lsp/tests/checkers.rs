@@ -88,3 +88,200 @@ async fn nothing_to_check_with_is_said() {
     assert_eq!(outcome.structured["verified"], json!(false));
     assert!(outcome.all_text().starts_with("Not checked:"), "{}", outcome.all_text());
 }
+
+/// One checker in a project that has chosen it.
+struct Case {
+    /// What its command begins with.
+    command: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    /// Exactly what is wrong with them.
+    found: &'static [&'static str],
+    /// A file that spoils the configuration, and what is then said.
+    spoilt: (&'static str, &'static str, &'static str),
+}
+
+const TYPES: &str = "x: int = \"🦀\"\n\n\ndef f() -> str:\n    return 1\n";
+const FINE: &str = "x: int = 1\n\n\ndef f() -> str:\n    return \"\"\n";
+
+const PYTHON: &[Case] = &[
+    Case {
+        command: "pyright --outputjson",
+        files: &[("pyproject.toml", "[tool.pyright]\n"), ("a.py", TYPES), ("b.py", FINE)],
+        found: &["a.py:1 error", "a.py:5 error"],
+        spoilt: ("pyproject.toml", "[tool.pyright\n", "could not be parsed"),
+    },
+    Case {
+        command: "basedpyright --outputjson",
+        files: &[("pyproject.toml", "[tool.basedpyright]\n"), ("a.py", TYPES), ("b.py", FINE)],
+        found: &["a.py:1 error", "a.py:5 error"],
+        spoilt: ("pyproject.toml", "[[tool.basedpyright]\n[tool.basedpyright]\n", "could not be parsed"),
+    },
+    Case {
+        command: "ty check",
+        files: &[("ty.toml", ""), ("a.py", TYPES), ("b.py", FINE)],
+        found: &["a.py:1 error", "a.py:5 error"],
+        spoilt: ("ty.toml", "nonsense = 1\n", "unknown field `nonsense`"),
+    },
+    Case {
+        command: "pyrefly check",
+        files: &[("pyrefly.toml", ""), ("a.py", TYPES), ("b.py", FINE)],
+        found: &["a.py:1 error", "a.py:5 error"],
+        spoilt: ("pyrefly.toml", "nonsense\n", "parse"),
+    },
+    Case {
+        command: "mypy",
+        files: &[("mypy.ini", "[mypy]\n"), ("a.py", TYPES), ("b.py", FINE)],
+        found: &["a.py:1 error", "a.py:5 error"],
+        spoilt: ("mypy.ini", "[mypy]\nnonsense = 1\n", "Unrecognized option: nonsense"),
+    },
+];
+
+/// Only one of several programs on PATH, so that what runs is what the project has chosen or has at all.
+async fn checked(project: &Project, case: &Case) {
+    let outcome = check(project).await;
+    let text = outcome.all_text();
+    assert_eq!(places(&outcome), case.found, "{}: {text}", case.command);
+    assert_eq!(outcome.structured["verified"], json!(true), "{}: {text}", case.command);
+    assert!(
+        outcome.structured["commands"][0]["command"].as_str().unwrap().starts_with(case.command),
+        "{}: {text}",
+        case.command
+    );
+    let (spoilt, broken, why) = case.spoilt;
+    // Nothing is wrong with the code: the only thing that could be said is that nothing was checked as the project wants it.
+    for (file, _) in case.files.iter().filter(|(file, _)| file.ends_with(".py") || file.ends_with(".js")) {
+        project.write(file, if file.ends_with(".py") { FINE } else { "export const fine = 1;\n" });
+    }
+    project.write(spoilt, broken);
+    let outcome = check(project).await;
+    let text = outcome.all_text();
+    assert_eq!(outcome.structured["verified"], json!(false), "{} spoilt: {text}", case.command);
+    let said = outcome.structured["unverified_because"].as_str().unwrap();
+    assert!(said.contains(why) && !text.contains("No problems"), "{} spoilt: {text}", case.command);
+}
+
+/// mypy is a library of its interpreter: the project gets a launcher of its own, as a virtual environment has one.
+fn own_mypy(project: &Project, command: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(place) = support::item("mypy") else { return false };
+    let bin = project.root.join(".venv/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let script = format!(
+        "#!/bin/sh\n{}\n",
+        command.replace("MYPY", &format!("'{}/bin/python3' -m mypy", place.display()))
+    );
+    std::fs::write(bin.join("mypy"), script).unwrap();
+    std::fs::set_permissions(bin.join("mypy"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    true
+}
+
+#[tokio::test]
+async fn every_type_checker_for_python_finds_exactly_what_is_wrong_and_says_when_it_cannot_look() {
+    let Some(path) = path_with(&["pyright", "basedpyright", "ty", "pyrefly"]) else { return };
+    for case in PYTHON {
+        let project = Project::new("p", path.clone(), case.files);
+        if case.command == "mypy" && !own_mypy(&project, "exec MYPY \"$@\"") {
+            return;
+        }
+        checked(&project, case).await;
+    }
+}
+
+#[tokio::test]
+async fn a_checker_that_is_killed_or_looks_at_nothing_has_not_verified_anything() {
+    let Some(path) = path_with(&["pyright"]) else { return };
+    let project = Project::new("p", path.clone(), &[("mypy.ini", "[mypy]\n"), ("a.py", TYPES)]);
+    if !own_mypy(&project, "MYPY \"$@\"\nkill -9 $$") {
+        return;
+    }
+    let outcome = check(&project).await;
+    // What it had found before is passed on.
+    assert_eq!(places(&outcome), ["a.py:1 error", "a.py:5 error"]);
+    assert_eq!(outcome.structured["verified"], json!(false));
+    let why = outcome.structured["unverified_because"].as_str().unwrap();
+    assert!(why.contains("signal 9"), "{why}");
+    // A file that cannot be read at all ends mypy before the others.
+    own_mypy(&project, "exec MYPY \"$@\"");
+    project.write("b.py", "def (:\n");
+    let outcome = check(&project).await;
+    assert_eq!(outcome.structured["verified"], json!(false), "{}", outcome.all_text());
+    let why = outcome.structured["unverified_because"].as_str().unwrap();
+    assert!(why.contains("exit code 2"), "{why}");
+
+    let files = [("pyrightconfig.json", "{ \"include\": [\"nowhere\"] }"), ("a.py", TYPES)];
+    let project = Project::new("p", path, &files);
+    let outcome = check(&project).await;
+    assert_eq!(outcome.structured["verified"], json!(false), "{}", outcome.all_text());
+    let why = outcome.structured["unverified_because"].as_str().unwrap();
+    assert!(why.contains("no file to look at"), "{why}");
+}
+
+#[tokio::test]
+async fn ruff_runs_beside_a_type_checker_where_the_project_has_chosen_it() {
+    let Some(path) = path_with(&["ruff", "ty"]) else { return };
+    let files = [("ty.toml", ""), ("ruff.toml", ""), ("a.py", "import os\n\nx: int = \"a\"\n")];
+    let project = Project::new("p", path, &files);
+    let outcome = check(&project).await;
+    assert_eq!(places(&outcome), ["a.py:3 error", "a.py:1 warning"], "{}", outcome.all_text());
+    assert_eq!(outcome.structured["verified"], json!(true), "{}", outcome.all_text());
+    project.write("ruff.toml", "nonsense = 1\n");
+    let outcome = check(&project).await;
+    assert_eq!(places(&outcome), ["a.py:3 error"], "{}", outcome.all_text());
+    let why = outcome.structured["unverified_because"].as_str().unwrap();
+    assert!(why.contains("unknown field `nonsense`"), "{why}");
+}
+
+#[tokio::test]
+async fn eslint_with_the_rules_of_the_project() {
+    let Some(path) = path_with(&["node"]) else { return };
+    let case = Case {
+        command: "eslint . -f json",
+        files: &[
+            ("package.json", "{\"type\": \"module\"}"),
+            (
+                "eslint.config.js",
+                "export default [{ rules: { \"no-undef\": \"error\", \"no-unused-vars\": \"warn\" } }];\n",
+            ),
+            ("a.js", "const 日本 = \"🦀\" + missing;\n"),
+            ("b.js", "export const fine = 1;\n"),
+        ],
+        found: &["a.js:1 error", "a.js:1 warning"],
+        spoilt: ("eslint.config.js", "export default [{ rules: { nope: 2 } }];\n", "Could not find \"nope\""),
+    };
+    let project = Project::new("p", path, case.files);
+    if !link_package(&project, "eslint", "eslint") {
+        return;
+    }
+    checked(&project, &case).await;
+}
+
+#[tokio::test]
+async fn every_translation_unit_is_checked_with_its_own_command() {
+    let Some(path) = path_with(&["cc"]) else { return };
+    let files = [
+        (
+            "compile_commands.json",
+            "[{\"directory\": \"ROOT\", \"file\": \"a.c\", \"command\": \"cc -Wall -o a.o -c a.c\"}, {\"directory\": \"ROOT/sub dir\", \"file\": \"b.c\", \"arguments\": [\"cc\", \"-I..\", \"-c\", \"b.c\"]}, {\"directory\": \"ROOT\", \"file\": \"c.c\", \"command\": \"cc -c c.c\"}]",
+        ),
+        ("a.h", "int one(void)\n"),
+        ("a.c", "int main(void) {\n  int unused; (void)\"🦀\";\n  return missing;\n}\n"),
+        ("sub dir/b.c", "#include \"a.h\"\nint two(void);\n"),
+        ("c.c", "int three(void) { return 3; }\n"),
+    ];
+    let project = Project::new("p", path, &files);
+    let outcome = check(&project).await;
+    let mut found = places(&outcome);
+    // Where a compiler sees that a semicolon is missing is its own affair.
+    found.retain(|place| !place.starts_with("a.h") && !place.starts_with("sub dir"));
+    assert_eq!(found, ["a.c:3 error", "a.c:2 warning"], "{}", outcome.all_text());
+    assert!(places(&outcome).len() > 2, "{}", outcome.all_text());
+    assert_eq!(outcome.structured["verified"], json!(true), "{}", outcome.all_text());
+    assert!(!project.root.join("a.o").exists() && !project.root.join("c.o").exists());
+    // A compiler that is not there.
+    let text = std::fs::read_to_string(project.root.join("compile_commands.json")).unwrap();
+    project.write("compile_commands.json", text.replace("cc -c c.c", "no-such-cc -c c.c"));
+    let outcome = check(&project).await;
+    assert_eq!(outcome.structured["verified"], json!(false), "{}", outcome.all_text());
+    let why = outcome.structured["unverified_because"].as_str().unwrap();
+    assert!(why.contains("no-such-cc"), "{why}");
+}

@@ -159,9 +159,11 @@ async fn pyright() {
 
 #[tokio::test]
 async fn basedpyright() {
-    // A second declaration of the same name is a second problem to it.
-    let files =
-        [("pyproject.toml", "[tool.basedpyright]\n"), ("a.py", "emoji = \"🦀🦀日本\"\nprint(missing_one)\n")];
+    // As it is set by itself, and with a second declaration, it finds more than one thing wrong with a line.
+    let files = [
+        ("pyproject.toml", "[tool.basedpyright]\ntypeCheckingMode = \"standard\"\n"),
+        ("a.py", "emoji = \"🦀🦀日本\"\nprint(missing_one)\n"),
+    ];
     let story = Story { files: Box::leak(Box::new(files)), fault: "print(missing_one)", ..PYTHON };
     tell(&story, &["basedpyright-langserver"], None, &["pyright", "ty", "pyrefly", "ruff"]).await;
 }

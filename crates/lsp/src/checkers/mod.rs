@@ -199,7 +199,7 @@ fn read(job: &Job, workdir: &Workdir, finished: &Finished, result: &mut Ran) {
                 &stdout,
                 &stderr,
             )),
-            Ok(_) => job.incomplete.clone(),
+            Ok(_) => parse::doubt(job.format, *code, &stdout, &stderr).or_else(|| job.incomplete.clone()),
         },
         (RunEnd::Exited, exit) => Some(failed(&exit.to_string(), &stdout, &stderr)),
     };

@@ -156,6 +156,19 @@ pub(crate) fn link_package(project: &Project, item: &str, package: &str) -> bool
     true
 }
 
+/// Where a provisioned item is; `None` (said on stderr) where it is not there.
+pub(crate) fn item(id: &str) -> Option<PathBuf> {
+    let begins = format!("{id}-");
+    let found = provisioned()
+        .into_iter()
+        .find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&begins));
+    if found.is_none() {
+        assert!(Environment::capture().get(REQUIRED).is_none(), "not provisioned: {id}");
+        eprintln!("left out, for {id} is not installed (`cargo xtask test` installs it)");
+    }
+    found
+}
+
 fn provisioned() -> Vec<PathBuf> {
     let environment = Environment::capture();
     let target = environment

@@ -34,37 +34,68 @@ fn severity(word: Option<&str>) -> Severity {
     }
 }
 
+/// Where a checker's JSON has what.
+struct Fields {
+    source: &'static str,
+    path: &'static str,
+    line: &'static str,
+    column: &'static str,
+    message: &'static str,
+    code: &'static str,
+}
+
+impl Fields {
+    fn read(&self, one: &Value) -> Finding {
+        let at = (number(one, self.line), number(one, self.column));
+        let message = text(one, self.message).unwrap_or_default();
+        let severity = severity(one.get("severity").and_then(Value::as_str));
+        let path = text(one, self.path).unwrap_or_default();
+        Finding { code: text(one, self.code), severity, ..Finding::at(self.source, path, at, message) }
+    }
+}
+
 /// `pyright --outputjson`, `basedpyright --outputjson`. Lines count from 0.
 pub(super) fn pyright(stdout: &str) -> Result<Vec<Finding>, String> {
+    const FIELDS: Fields = Fields {
+        source: "pyright",
+        path: "/file",
+        line: "/range/start/line",
+        column: "/range/start/character",
+        message: "/message",
+        code: "/rule",
+    };
     let value = read(stdout)?;
-    let findings = list(&value, "generalDiagnostics")?.iter().map(|one| Finding {
-        path: text(one, "/file").unwrap_or_default(),
-        line: number(one, "/range/start/line") + 1,
-        column: number(one, "/range/start/character") + 1,
-        severity: severity(one.get("severity").and_then(Value::as_str)),
-        code: text(one, "/rule"),
-        message: text(one, "/message").unwrap_or_default(),
-        source: "pyright".into(),
+    let findings = list(&value, "generalDiagnostics")?.iter().map(|one| {
+        let found = FIELDS.read(one);
+        Finding { line: found.line + 1, column: found.column + 1, ..found }
     });
     Ok(findings.collect())
 }
 
+/// How many files pyright looked at.
+pub(super) fn pyright_files(stdout: &str) -> Option<u64> {
+    read(stdout).ok()?.pointer("/summary/filesAnalyzed")?.as_u64()
+}
+
 /// `ty check --output-format gitlab`.
 pub(super) fn gitlab(stdout: &str) -> Result<Vec<Finding>, String> {
+    const FIELDS: Fields = Fields {
+        source: "ty",
+        path: "/location/path",
+        line: "/location/positions/begin/line",
+        column: "/location/positions/begin/column",
+        message: "/description",
+        code: "/check_name",
+    };
     let value = read(stdout)?;
     let list = value.as_array().ok_or("its output is not a list")?;
     let findings = list.iter().map(|one| {
-        let code = text(one, "/check_name");
-        let message = text(one, "/description").unwrap_or_default();
-        let prefix = code.as_ref().map(|code| format!("{code}: ")).unwrap_or_default();
+        let found = FIELDS.read(one);
+        let prefix = found.code.as_ref().map(|code| format!("{code}: ")).unwrap_or_default();
         Finding {
-            path: text(one, "/location/path").unwrap_or_default(),
-            line: number(one, "/location/positions/begin/line").max(number(one, "/location/lines/begin")),
-            column: number(one, "/location/positions/begin/column"),
-            severity: severity(one.get("severity").and_then(Value::as_str)),
-            message: message.strip_prefix(&prefix).map(str::to_owned).unwrap_or(message),
-            code,
-            source: "ty".into(),
+            line: found.line.max(number(one, "/location/lines/begin")),
+            message: found.message.strip_prefix(&prefix).unwrap_or(&found.message).to_owned(),
+            ..found
         }
     });
     Ok(findings.collect())
@@ -72,40 +103,54 @@ pub(super) fn gitlab(stdout: &str) -> Result<Vec<Finding>, String> {
 
 /// `pyrefly check --output-format json`.
 pub(super) fn pyrefly(stdout: &str) -> Result<Vec<Finding>, String> {
+    const FIELDS: Fields = Fields {
+        source: "pyrefly",
+        path: "/path",
+        line: "/line",
+        column: "/column",
+        message: "/description",
+        code: "/name",
+    };
     let value = read(stdout)?;
-    let findings = list(&value, "errors")?.iter().map(|one| Finding {
-        path: text(one, "/path").unwrap_or_default(),
-        line: number(one, "/line"),
-        column: number(one, "/column"),
-        severity: severity(one.get("severity").and_then(Value::as_str)),
-        code: text(one, "/name"),
-        message: text(one, "/description").or_else(|| text(one, "/concise_description")).unwrap_or_default(),
-        source: "pyrefly".into(),
+    let findings = list(&value, "errors")?.iter().map(|one| {
+        let found = FIELDS.read(one);
+        let brief = || text(one, "/concise_description").unwrap_or_default();
+        Finding { message: if found.message.is_empty() { brief() } else { found.message }, ..found }
     });
     Ok(findings.collect())
 }
 
 /// `ruff check --output-format json`. Findings without a rule are syntax errors; the others are matters of style or likely mistakes.
 pub(super) fn ruff(stdout: &str) -> Result<Vec<Finding>, String> {
+    const FIELDS: Fields = Fields {
+        source: "ruff",
+        path: "/filename",
+        line: "/location/row",
+        column: "/location/column",
+        message: "/message",
+        code: "/code",
+    };
     let value = read(stdout)?;
     let list = value.as_array().ok_or("its output is not a list")?;
     let findings = list.iter().map(|one| {
-        let code = text(one, "/code").filter(|code| code != "invalid-syntax");
-        Finding {
-            path: text(one, "/filename").unwrap_or_default(),
-            line: number(one, "/location/row"),
-            column: number(one, "/location/column"),
-            severity: if code.is_some() { Severity::Warning } else { Severity::Error },
-            code,
-            message: text(one, "/message").unwrap_or_default(),
-            source: "ruff".into(),
-        }
+        let found = FIELDS.read(one);
+        let code = found.code.filter(|code| code != "invalid-syntax");
+        let severity = if code.is_some() { Severity::Warning } else { Severity::Error };
+        Finding { severity, code, ..found }
     });
     Ok(findings.collect())
 }
 
 /// `eslint -f json`.
 pub(super) fn eslint(stdout: &str) -> Result<Vec<Finding>, String> {
+    const FIELDS: Fields = Fields {
+        source: "eslint",
+        path: "",
+        line: "/line",
+        column: "/column",
+        message: "/message",
+        code: "/ruleId",
+    };
     let value = read(stdout)?;
     let files = value.as_array().ok_or("its output is not a list")?;
     let mut findings = Vec::new();
@@ -113,12 +158,8 @@ pub(super) fn eslint(stdout: &str) -> Result<Vec<Finding>, String> {
         for one in list(file, "messages")? {
             findings.push(Finding {
                 path: text(file, "/filePath").unwrap_or_default(),
-                line: number(one, "/line"),
-                column: number(one, "/column"),
                 severity: if number(one, "/severity") == 1 { Severity::Warning } else { Severity::Error },
-                code: text(one, "/ruleId"),
-                message: text(one, "/message").unwrap_or_default(),
-                source: "eslint".into(),
+                ..FIELDS.read(one)
             });
         }
     }
@@ -127,17 +168,21 @@ pub(super) fn eslint(stdout: &str) -> Result<Vec<Finding>, String> {
 
 /// The output of our own `PYTHON_SYNTAX` script.
 pub(super) fn python_syntax(stdout: &str) -> Result<Vec<Finding>, String> {
+    const FIELDS: Fields = Fields {
+        source: "python",
+        path: "/path",
+        line: "/line",
+        column: "/column",
+        message: "/message",
+        code: "/kind",
+    };
     let value = read(stdout)?;
-    let findings = list(&value, "errors")?.iter().map(|one| Finding {
-        path: text(one, "/path").unwrap_or_default(),
-        line: number(one, "/line"),
-        column: number(one, "/column"),
-        severity: Severity::Error,
-        code: text(one, "/kind"),
-        message: text(one, "/message").unwrap_or_default(),
-        source: "python".into(),
-    });
-    Ok(findings.collect())
+    Ok(list(&value, "errors")?.iter().map(|one| FIELDS.read(one)).collect())
+}
+
+/// How many files our own script looked at.
+pub(super) fn python_files(stdout: &str) -> Option<u64> {
+    read(stdout).ok()?.get("files")?.as_u64()
 }
 
 #[cfg(test)]

@@ -17,16 +17,22 @@ pub(super) fn tsc(text: &str) -> Vec<Finding> {
         let (code, message) = rest.split_once(": ").unwrap_or((rest, ""));
         let (path, at) = place.unwrap_or(("", (1, 1)));
         found.push(Finding {
-            path: path.to_owned(),
-            line: at.0,
-            column: at.1,
-            severity: if word == "error" { Severity::Error } else { Severity::Warning },
+            severity: error_or_warning(word),
             code: Some(code.trim_start_matches("TS").to_owned()),
-            message: message.to_owned(),
-            source: "tsc".into(),
+            ..Finding::at("tsc", path, at, message)
         });
     }
     found
+}
+
+fn error_or_warning(word: &str) -> Severity {
+    if word == "error" { Severity::Error } else { Severity::Warning }
+}
+
+fn push_new(found: &mut Vec<Finding>, finding: Finding) {
+    if !found.contains(&finding) {
+        found.push(finding);
+    }
 }
 
 type Place<'a> = Option<(&'a str, (u32, u32))>;
@@ -89,18 +95,7 @@ pub(super) fn go(text: &str, plain: Severity) -> Vec<Finding> {
         if !matches!(extension, Some("go" | "mod" | "work" | "s" | "c" | "h")) {
             continue;
         }
-        let finding = Finding {
-            path: path.to_owned(),
-            line: row,
-            column,
-            severity,
-            code: None,
-            message: words.to_owned(),
-            source: "go".into(),
-        };
-        if !found.contains(&finding) {
-            found.push(finding);
-        }
+        push_new(&mut found, Finding { severity, ..Finding::at("go", path, (row, column), words) });
     }
     found
 }
@@ -120,13 +115,9 @@ pub(super) fn mypy(text: &str) -> Vec<Finding> {
         }
         let (message, code) = bracketed(words, "  [");
         found.push(Finding {
-            path: path.to_owned(),
-            line: row,
-            column,
-            severity: if word == "error" { Severity::Error } else { Severity::Warning },
+            severity: error_or_warning(word),
             code,
-            message,
-            source: "mypy".into(),
+            ..Finding::at("mypy", path, (row, column), message)
         });
     }
     found
@@ -150,19 +141,9 @@ pub(super) fn compiler(text: &str) -> Vec<Finding> {
             continue;
         };
         let (message, code) = bracketed(words, " [");
-        let finding = Finding {
-            path: path.to_owned(),
-            line: row,
-            column,
-            severity,
-            code,
-            message,
-            source: "compiler".into(),
-        };
+        let finding = Finding { severity, code, ..Finding::at("compiler", path, (row, column), message) };
         // A header's error comes once for every file that includes it.
-        if !found.contains(&finding) {
-            found.push(finding);
-        }
+        push_new(&mut found, finding);
     }
     found
 }
@@ -190,13 +171,9 @@ pub(super) fn dart(text: &str) -> Vec<Finding> {
         };
         let (Ok(row), Ok(column)) = (row.parse(), column.parse()) else { continue };
         found.push(Finding {
-            path: path.clone(),
-            line: row,
-            column,
             severity,
             code: Some(code.to_lowercase()),
-            message: message.clone(),
-            source: "dart".into(),
+            ..Finding::at("dart", path, (row, column), message)
         });
     }
     found
