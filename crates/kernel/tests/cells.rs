@@ -85,6 +85,27 @@ async fn cells_may_await() {
 }
 
 #[tokio::test]
+async fn a_cell_finds_the_environment_that_it_needs() {
+    let bench = Bench::new();
+    std::fs::write(bench.path().join("beside.py"), "value = 7").unwrap();
+    let code = "import os, sys, beside
+[os.environ.get(name) for name in ('PYTHONUNBUFFERED', 'PYTHONIOENCODING', 'MPLBACKEND', 'TERM')], sys.path[0], beside.value, sys.argv, os.getcwd() == os.path.realpath('.'), sys.stdin.fileno(), os.readlink('/proc/self/fd/0')";
+    assert_eq!(
+        result(&bench.python(code).await),
+        "(['1', 'utf-8', 'Agg', 'dumb'], '', 7, [''], True, 0, '/dev/null')"
+    );
+    // What a person has set is kept.
+    let environment = haft_system::Environment::capture().with("VIRTUAL_ENV", "").with("MPLBACKEND", "svg");
+    let other = Bench::wishing(Wish { environment: Some(environment), ..Wish::default() });
+    assert_eq!(result(&other.python("import os; os.environ['MPLBACKEND']").await), "'svg'");
+    other.close().await;
+    // ipykernel#859: what is captured is not captured again.
+    let code = "import sys\nfor stream in (sys.stdout, sys.__stdout__): print('once', file=stream)\nsys.stdout.flush()";
+    assert_eq!(gist(&bench.python(code).await), fine(serde_json::Value::Null, "once\nonce\n"));
+    bench.close().await;
+}
+
+#[tokio::test]
 async fn output_is_shown_live() {
     let bench = Bench::new();
     let code = "import time\nfor i in range(3):\n    print('line', i)\n    time.sleep(0.12)";

@@ -67,6 +67,37 @@ async fn the_signal_that_killed_a_kernel_is_named_with_its_last_words() {
     bench.close().await;
 }
 
+/// nteract/papermill#127.
+#[tokio::test]
+async fn a_line_without_an_end_is_not_lost_with_the_kernel() {
+    let bench = Bench::new();
+    for end in ["os._exit(3)", "os.kill(os.getpid(), 9)"] {
+        let outcome = bench.python(&format!("import os; print('progress 7 of', end=' '); {end}")).await;
+        assert_eq!((outcome.is_error, stdout(&outcome)), (true, "progress 7 of "), "{end}");
+    }
+    // A child's end is not the kernel's: nothing is said twice.
+    let code = "import os\nprint('once', end=' ')\nif os.fork() == 0: os._exit(0)\nos.wait()[1]";
+    assert_eq!(gist(&bench.python(code).await), fine("0", "once "));
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_child_that_keeps_the_streams_open_does_not_hold_up_the_cell() {
+    let bench = Bench::new();
+    let code = "import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    time.sleep(1000)
+os.wait()[1]";
+    assert_eq!(gist(&bench.python(code).await), fine("0", ""));
+    assert_eq!(gist(&bench.python("!sleep 1000 & echo started").await), fine(Value::Null, "started\n"));
+    assert_eq!(gist(&bench.python("print('next')").await), fine(Value::Null, "next\n"));
+    let outcome = bench.python("os._exit(1)").await;
+    assert!(outcome.all_text().contains(" a fork of the kernel"), "{}", outcome.all_text());
+    bench.close().await;
+}
+
 #[tokio::test]
 async fn leaving_a_program_does_not_end_the_kernel() {
     let bench = Bench::new();
@@ -249,6 +280,17 @@ async fn a_cell_that_takes_its_streams_apart_comes_to_an_end() {
     let bench = Bench::new();
     assert!(!bench.python("import os, sys\nos.close(1)\nos.close(2)\nx = 1").await.is_error);
     assert_eq!(result(&bench.python("x").await), "1");
+    // What is printed is seen again, and that it was not is said.
+    let outcome = bench.python("os.dup2(os.open('/dev/null', os.O_WRONLY), 1); print('unseen')").await;
+    assert_eq!(stdout(&outcome), "");
+    let outcome = bench.python("print('seen')").await;
+    assert_eq!(
+        (stdout(&outcome), &outcome.structured["stderr"]),
+        (
+            "seen\n",
+            &json!("[descriptor 1 had been closed or redirected by an earlier cell; it is captured again]\n")
+        )
+    );
     bench.python("import io; sys.stdout = io.StringIO(); sys.stderr = None").await;
     assert_eq!(result(&bench.python("print('lost'); x + 1").await), "2");
     bench.close().await;

@@ -183,6 +183,38 @@ async fn output_is_a_sign_of_life() {
 }
 
 #[tokio::test]
+async fn a_display_is_a_sign_of_life() {
+    let bench = impatient();
+    let code = "import time\nfor i in range(8):\n    display(i)\n    time.sleep(0.15)\n'done'";
+    assert_eq!(result(&bench.python(code).await), "'done'");
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_repr_that_never_ends_is_interrupted() {
+    let bench = impatient();
+    let code = "class Endless:\n    def __repr__(self):\n        while True: pass\nEndless()";
+    assert_eq!(stuck(&bench, "python", code).await, End::Interrupted);
+    assert_eq!(stuck(&bench, "python", "[{'in': Endless()}]").await, End::Interrupted);
+    let code = "({[Symbol.for('nodejs.util.inspect.custom')]() { while (true) {} }})";
+    assert_eq!(stuck(&bench, "javascript", code).await, End::Interrupted);
+    let code = "throw {stack: 'x', [Symbol.for('nodejs.util.inspect.custom')]() { while (true) {} }}";
+    assert_eq!(stuck(&bench, "javascript", code).await, End::Interrupted);
+    bench.close().await;
+}
+
+/// microsoft/vscode-jupyter#14959.
+#[tokio::test]
+async fn what_the_shell_of_a_cell_has_started_ends_with_the_interrupt() {
+    let bench = impatient();
+    let code = "import subprocess; subprocess.run('sleep 5417 | cat; true', shell=True)";
+    assert_eq!(stuck(&bench, "python", code).await, End::Interrupted);
+    let code = "import os\n[p for p in os.listdir('/proc') if p.isdigit() and os.path.exists(f'/proc/{p}/cmdline') and b'sleep\\x005417' in open(f'/proc/{p}/cmdline', 'rb').read()]";
+    assert_eq!(result(&bench.python(code).await), "[]");
+    bench.close().await;
+}
+
+#[tokio::test]
 async fn a_tool_call_stops_the_clock() {
     let bench = impatient();
     assert_eq!(result(&bench.python("tool('sleep', {'milliseconds': 1200})").await), "slept");

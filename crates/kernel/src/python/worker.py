@@ -15,6 +15,7 @@ import signal
 import sys
 import types
 import _thread
+from _signal import signal as _set_signal
 
 FRAMES = 3
 WORKER = "<haft>"
@@ -79,8 +80,12 @@ class _Critical:
 
 # ---- frames
 
+# json.dumps makes an encoder for every call that is not all defaults.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def send(frame):
-    data = json.dumps(frame, ensure_ascii=False).encode("utf-8", "replace")
+    data = _encode(frame).encode("utf-8", "replace")
     data = len(data).to_bytes(4, "little") + data
     with _Critical():
         with _write_lock:
@@ -303,7 +308,17 @@ def _take_back():
             os.write(_marks[1], b"[descriptor %d had been closed or redirected by an earlier cell; it is captured again]\n" % fd)
 
 
-_STARTS = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty", "os.exec", "os.spawn"}
+_exit = os._exit
+
+
+def _exit_flushed(status):
+    """What was printed without a line's end must not be lost with the kernel."""
+    flush()
+    _exit(status)
+
+
+# os.kill: it may be the kernel's own end.
+_STARTS = {"os.kill", "subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty", "os.exec", "os.spawn"}
 
 
 def _audit(event, _arguments):
@@ -471,7 +486,7 @@ def run_cell(frame):
     status, error = "ok", None
     try:
         try:
-            signal.signal(signal.SIGINT, _on_interrupt)
+            _set_signal(signal.SIGINT, _on_interrupt)
             S.pending = False
             S.running = True
             if S.ran.get("reload"):
@@ -580,6 +595,7 @@ def main():
     _out, _err = _stream(1), _stream(2)
     sys.stdout = sys.__stdout__ = _out
     sys.stderr = sys.__stderr__ = _err
+    os._exit = _exit_flushed
     builtins.input = _input
     builtins.display = display
     sys.breakpointhook = _breakpoint
