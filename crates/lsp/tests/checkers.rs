@@ -96,6 +96,8 @@ struct Case {
     files: &'static [(&'static str, &'static str)],
     /// Exactly what is wrong with them.
     found: &'static [&'static str],
+    /// What mends them.
+    mended: (&'static str, &'static str),
     /// A file that spoils the configuration, and what is then said.
     spoilt: (&'static str, &'static str, &'static str),
 }
@@ -108,30 +110,35 @@ const PYTHON: &[Case] = &[
         command: "pyright --outputjson",
         files: &[("pyproject.toml", "[tool.pyright]\n"), ("a.py", TYPES), ("b.py", FINE)],
         found: &["a.py:1 error", "a.py:5 error"],
+        mended: ("a.py", FINE),
         spoilt: ("pyproject.toml", "[tool.pyright\n", "could not be parsed"),
     },
     Case {
         command: "basedpyright --outputjson",
         files: &[("pyproject.toml", "[tool.basedpyright]\n"), ("a.py", TYPES), ("b.py", FINE)],
         found: &["a.py:1 error", "a.py:5 error"],
+        mended: ("a.py", FINE),
         spoilt: ("pyproject.toml", "[[tool.basedpyright]\n[tool.basedpyright]\n", "could not be parsed"),
     },
     Case {
         command: "ty check",
         files: &[("ty.toml", ""), ("a.py", TYPES), ("b.py", FINE)],
         found: &["a.py:1 error", "a.py:5 error"],
+        mended: ("a.py", FINE),
         spoilt: ("ty.toml", "nonsense = 1\n", "unknown field `nonsense`"),
     },
     Case {
         command: "pyrefly check",
         files: &[("pyrefly.toml", ""), ("a.py", TYPES), ("b.py", FINE)],
         found: &["a.py:1 error", "a.py:5 error"],
+        mended: ("a.py", FINE),
         spoilt: ("pyrefly.toml", "nonsense\n", "parse"),
     },
     Case {
         command: "mypy",
         files: &[("mypy.ini", "[mypy]\n"), ("a.py", TYPES), ("b.py", FINE)],
         found: &["a.py:1 error", "a.py:5 error"],
+        mended: ("a.py", FINE),
         spoilt: ("mypy.ini", "[mypy]\nnonsense = 1\n", "Unrecognized option: nonsense"),
     },
 ];
@@ -149,9 +156,9 @@ async fn checked(project: &Project, case: &Case) {
     );
     let (spoilt, broken, why) = case.spoilt;
     // Nothing is wrong with the code: the only thing that could be said is that nothing was checked as the project wants it.
-    for (file, _) in case.files.iter().filter(|(file, _)| file.ends_with(".py") || file.ends_with(".js")) {
-        project.write(file, if file.ends_with(".py") { FINE } else { "export const fine = 1;\n" });
-    }
+    let (file, text) = case.mended;
+    project.write(file, text);
+    assert_eq!(check(project).await.structured["verified"], json!(true), "{} mended", case.command);
     project.write(spoilt, broken);
     let outcome = check(project).await;
     let text = outcome.all_text();
@@ -246,6 +253,7 @@ async fn eslint_with_the_rules_of_the_project() {
             ("b.js", "export const fine = 1;\n"),
         ],
         found: &["a.js:1 error", "a.js:1 warning"],
+        mended: ("a.js", "export const 日本 = 1;\n"),
         spoilt: ("eslint.config.js", "export default [{ rules: { nope: 2 } }];\n", "Could not find \"nope\""),
     };
     let project = Project::new("p", path, case.files);

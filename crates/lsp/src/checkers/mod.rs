@@ -208,7 +208,9 @@ fn read(job: &Job, workdir: &Workdir, finished: &Finished, result: &mut Ran) {
 
 fn failed(why: &str, stdout: &str, stderr: &str) -> String {
     let said = if stderr.trim().is_empty() { stdout } else { stderr };
-    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    // What went wrong stands above the places in the checker's own code that it went through.
+    let is_frame = |line: &str| line.trim_start().starts_with("at ") && line.contains(':');
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty() && !is_frame(line)).collect();
     let tail = &lines[lines.len().saturating_sub(CHECKER_TAIL_LINES)..];
     if tail.is_empty() { why.to_owned() } else { format!("{why}; it said:\n    {}", tail.join("\n    ")) }
 }

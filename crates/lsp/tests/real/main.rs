@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 mod places;
+#[allow(dead_code, reason = "shared with the other tests of real servers")]
 mod support;
 mod traps;
 
