@@ -23,6 +23,8 @@ pub(crate) struct Display {
     /// By media type; pictures as base64.
     pub(crate) data: Map<String, Value>,
     pub(crate) table: Option<Table>,
+    /// Pixels of the picture before the worker made it smaller.
+    pub(crate) original: Option<(u32, u32)>,
 }
 
 /// Media types of pictures that models are shown, best first.
@@ -37,6 +39,7 @@ impl Display {
         {
             old.data = self.data;
             old.table = self.table;
+            old.original = self.original;
             return;
         }
         // The result is what was asked for.

@@ -32,6 +32,9 @@ pub(crate) enum Frame {
         data: Map<String, Value>,
         #[serde(default)]
         table: Option<Table>,
+        /// Pixels of a picture that the worker has made smaller.
+        #[serde(default)]
+        original: Option<(u32, u32)>,
     },
     /// A call of a tool.
     Call { id: u64, tool: String, arguments: Value },

@@ -252,7 +252,7 @@ impl Pieces {
                     fields["width"] = json!(fitted.size.0);
                     fields["height"] = json!(fitted.size.1);
                     fields["content"] = json!(self.content.len());
-                    if let Some((width, height)) = fitted.original {
+                    if let Some((width, height)) = display.original.or(fitted.original) {
                         self.text(format!(
                             "[a picture of {width} × {height} pixels, shown at {} × {}]",
                             fitted.size.0, fitted.size.1

@@ -150,6 +150,8 @@ struct Running {
     begin: Instant,
     alive: Instant,
     kept: [Kept; 2],
+    /// What had come before the cell, from what earlier ones have left running.
+    before: [Kept; 2],
     ended: [bool; 2],
     done: Option<(Status, Option<CellError>, String)>,
     displays: Vec<Display>,
@@ -301,7 +303,10 @@ impl Actor {
             None => [None, None],
         };
         let now = Instant::now();
+        let after = Actor::background(self.shared.pid, self.outputs.as_deref(), cell.number);
+        let before = std::mem::replace(&mut self.background, after);
         self.cell = Some(Running {
+            before,
             cancel: cell.context.cancel.child_token(),
             cell,
             answer,
@@ -383,10 +388,10 @@ impl Actor {
                     running.started = true;
                 }
             }
-            Frame::Display { n, result, update, id, data, table } => {
+            Frame::Display { n, result, update, id, data, table, original } => {
                 let Some(running) = &mut self.cell else { return };
                 running.alive = Instant::now();
-                let display = Display { n, result, id, at: 0, data, table };
+                let display = Display { n, result, id, at: 0, data, table, original };
                 display.keep(update, &mut running.displays, &mut running.displays_dropped);
             }
             Frame::Call { id, tool, arguments } => self.call(id, tool, arguments),
@@ -524,8 +529,7 @@ impl Actor {
         }
         let (error, cwd) = running.done.map(|(_, error, cwd)| (error, cwd)).unwrap_or_default();
         let [out, err] = running.kept;
-        let next = Actor::background(self.shared.pid, self.outputs.as_deref(), running.cell.number);
-        let [before_out, before_err] = std::mem::replace(&mut self.background, next);
+        let [before_out, before_err] = running.before;
         let background = (before_out.total + before_err.total > 0)
             .then_some((before_out.finish().await, before_err.finish().await));
         let words = format!("The cell before this one ({})", running.cell.number);

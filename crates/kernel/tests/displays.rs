@@ -160,6 +160,24 @@ fig";
 #[tokio::test]
 async fn pictures_of_pil_are_shown_and_made_smaller() {
     let Some(bench) = packaged() else { return };
+    // Noise, which as PNG is larger than anything that is passed on.
+    let code =
+        "import os\nfrom PIL import Image\nImage.frombytes('RGB', (6000, 3000), os.urandom(6000 * 3000 * 3))";
+    let outcome = bench.python(code).await;
+    assert_eq!(pieces(&outcome)[0], "[a picture of 6000 × 3000 pixels, shown at 1568 × 784]");
+    let shown = &outcome.structured["displays"][0];
+    assert_eq!(
+        (&shown["width"], &shown["height"], &shown["type"]),
+        (&json!(1568), &json!(784), &json!("image"))
+    );
+    assert!(shown["text"].as_str().unwrap().contains("size=6000x3000"), "{shown}");
+    for mode in ["1", "L", "P", "I;16", "CMYK", "RGBA", "F"] {
+        let outcome = bench.python(&format!("Image.new('{mode}', (40, 4000))")).await;
+        assert!(
+            !outcome.is_error && !outcome.structured["displays"].as_array().unwrap().is_empty(),
+            "{mode}"
+        );
+    }
     let outcome = bench.python("from PIL import Image\nImage.new('RGB', (30, 20), 'red')").await;
     assert_eq!(pieces(&outcome), ["<image/png 30x20>"]);
     let outcome = bench.python("Image.new('RGB', (4000, 1000), 'red')").await;

@@ -197,6 +197,20 @@ def figure_of(value):
     return module is not None and isinstance(value, module.Figure)
 
 
+def smaller(value):
+    """A picture of Pillow's that is larger than anybody is shown, made smaller, and its pixels; to encode all of it takes seconds."""
+    module = sys.modules.get("PIL.Image")
+    if module is None or not isinstance(value, module.Image) or max(value.size) <= EDGE:
+        return None, None
+    width, height = value.size
+    scale = EDGE / max(width, height)
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    try:
+        return value.resize(size, module.Resampling.BILINEAR, reducing_gap=2.0), [width, height]
+    except Exception:
+        return value.resize(size), [width, height]
+
+
 def close_figure(figure):
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None:
@@ -361,7 +375,14 @@ def show(value, display_id=None, update=False, result=False):
         table = table_of(value)
     except Exception:
         table = None
-    frame["data"] = packed(bundle_of(value))
+    try:
+        small, original = smaller(value)
+    except Exception:
+        small, original = None, None
+    frame["data"] = packed(bundle_of(value if small is None else small))
+    if small is not None and any(mime.startswith("image/") for mime in frame["data"]):
+        frame["original"] = original
+        frame["data"]["text/plain"] = text_of(value)
     if table is not None:
         frame["table"] = table
     W.emit(frame)
