@@ -35,6 +35,8 @@ pub(crate) struct Adapter {
     pub(crate) hides_pid: bool,
     /// Whether it tells the exit code only after `disconnect`.
     pub(crate) code_with_farewell: bool,
+    /// What it takes for a hit condition.
+    pub(crate) hits: Hits,
     /// Whether it needs ptrace.
     pub(crate) traces: bool,
     /// Whether it asks for a session of their own for the processes that a program starts (`startDebugging`).
@@ -50,6 +52,17 @@ pub(crate) enum Kind {
     Debugpy,
     Lldb,
     Delve,
+}
+
+/// Which hit conditions an adapter understands. What it does not, it takes all the same, and never stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hits {
+    /// It says itself what it does not understand.
+    Any,
+    /// A number: the first so many hits less one are passed over.
+    Number,
+    /// A number (that very hit), or `==`, `>`, `>=`, `<`, `<=`, `%` and a number. Beside a condition it stops where *either* is true.
+    ComparisonOrCondition,
 }
 
 /// How its binary is looked for.

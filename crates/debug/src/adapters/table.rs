@@ -1,6 +1,6 @@
 //! The debug adapters that are known, as data.
 
-use super::{Adapter, Binary, Kind};
+use super::{Adapter, Binary, Hits, Kind};
 
 /// In the order in which they are listed.
 pub(crate) static TABLE: &[Adapter] = &[
@@ -15,6 +15,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         pages: false,
         hides_pid: false,
         code_with_farewell: false,
+        hits: Hits::Any,
         traces: false,
         announces_processes: false,
         install: "install the Dart SDK (https://dart.dev/get-dart) so that `dart` is on PATH",
@@ -32,6 +33,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         pages: false,
         hides_pid: false,
         code_with_farewell: false,
+        hits: Hits::ComparisonOrCondition,
         traces: false,
         announces_processes: true,
         // Where the project has an interpreter of its own, with that one.
@@ -49,6 +51,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         pages: true,
         hides_pid: false,
         code_with_farewell: false,
+        hits: Hits::Number,
         traces: true,
         announces_processes: false,
         install: "apt-get install lldb (Debian, Ubuntu), dnf install lldb (Fedora), or xcode-select --install (macOS)",
@@ -65,6 +68,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         pages: false,
         hides_pid: true,
         code_with_farewell: true,
+        hits: Hits::Any,
         traces: true,
         announces_processes: false,
         install: "go install github.com/go-delve/delve/cmd/dlv@latest (or apt-get install delve)",

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::message::{BreakpointAnswer, Capabilities};
+use crate::{
+    adapters::Hits,
+    protocol::message::{BreakpointAnswer, Capabilities},
+};
 
 /// A breakpoint on a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,13 +81,47 @@ impl Placed {
     }
 }
 
+impl Hits {
+    fn understands(self, text: &str) -> bool {
+        let text = text.trim();
+        let is_number = |text: &str| text.trim().parse::<u32>().is_ok();
+        match self {
+            Hits::Any => true,
+            Hits::Number => is_number(text),
+            Hits::ComparisonOrCondition => {
+                is_number(text)
+                    || ["==", ">=", "<=", ">", "<", "%"]
+                        .iter()
+                        .filter_map(|operator| text.strip_prefix(operator))
+                        .any(is_number)
+            }
+        }
+    }
+}
+
 impl LineBreak {
     /// Why this adapter cannot do it; a condition that is left out in silence would stop where it should not.
-    pub(crate) fn unsupported(&self, can: &Capabilities) -> Option<&'static str> {
+    pub(crate) fn unsupported(&self, can: &Capabilities, hits: Hits) -> Option<&'static str> {
+        let understood = self.hit_condition.as_deref().is_none_or(|text| hits.understands(text));
         if self.condition.is_some() && !can.supports_conditional_breakpoints {
             Some("not set: this adapter has no conditions on breakpoints")
         } else if self.hit_condition.is_some() && !can.supports_hit_conditional_breakpoints {
             Some("not set: this adapter has no hit conditions on breakpoints")
+        } else if !understood {
+            Some(match hits {
+                Hits::ComparisonOrCondition => {
+                    "not set: hit_condition has to be a number, or one of == > >= < <= % and a number"
+                }
+                Hits::Number | Hits::Any => "not set: hit_condition has to be a number",
+            })
+        } else if self.hit_condition.is_some()
+            && self.condition.is_some()
+            && hits == Hits::ComparisonOrCondition
+        {
+            Some(
+                "not set: this adapter would stop where the condition or the hit condition is true, not both; use one of them, or count \
+                 in the condition",
+            )
         } else if self.log_message.is_some() && !can.supports_log_points {
             Some("not set: this adapter has no log messages on breakpoints")
         } else {
@@ -105,5 +142,22 @@ impl LineBreak {
             }
         }
         Value::Object(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn hit_conditions_that_an_adapter_would_silently_never_meet_are_not_understood() {
+        let texts = ["3", " 12 ", ">= 3", "%2", "==4", "abc", "", "-1", "> x", "3 4", "!= 2"];
+        let understood =
+            |hits: Hits| -> Vec<&str> { texts.into_iter().filter(|text| hits.understands(text)).collect() };
+        assert_eq!(understood(Hits::Number), ["3", " 12 "]);
+        assert_eq!(understood(Hits::ComparisonOrCondition), ["3", " 12 ", ">= 3", "%2", "==4"]);
+        assert_eq!(understood(Hits::Any), texts);
     }
 }

@@ -29,7 +29,8 @@ use super::{
 };
 use crate::{
     adapters::Adapter,
-    limits::{ATTACH, FAREWELL, NOTICES, PROCESSES, START},
+    limits::{ATTACH, FAREWELL, NOTICES, PROCESSES, RESULT_CHARACTERS, START},
+    render::cut,
 };
 
 /// What the processes of a session share.
@@ -173,6 +174,15 @@ impl Company {
             members.notices.push(text);
         }
         members.grew = true;
+    }
+
+    /// Keeps what the adapter wants to be seen for the next answer; the same thing once.
+    pub(super) fn warn(&self, text: &str) {
+        let text = format!("The debug adapter says: {}", cut(text.trim(), RESULT_CHARACTERS));
+        let mut members = self.members();
+        if members.notices.len() < NOTICES && !members.notices.contains(&text) {
+            members.notices.push(text);
+        }
     }
 
     /// Takes in a process that the adapter has announced. An error lets it run without the debugger.

@@ -393,7 +393,7 @@ impl Session {
     pub(crate) async fn place_file(&self, file: &Path, lines: &[LineBreak]) {
         let can = self.capabilities();
         let (set, refused): (Vec<_>, Vec<_>) =
-            lines.iter().cloned().partition(|line| line.unsupported(&can).is_none());
+            lines.iter().cloned().partition(|line| line.unsupported(&can, self.adapter.hits).is_none());
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
         let arguments = json!({
             "source": {"name": name, "path": file.display().to_string()},
@@ -410,7 +410,7 @@ impl Session {
             }
         };
         placed.extend(refused.into_iter().map(|line| {
-            let why = line.unsupported(&can).unwrap_or_default();
+            let why = line.unsupported(&can, self.adapter.hits).unwrap_or_default();
             Placed::refused(asked(line), why)
         }));
         let mut all = self.lock_placed();

@@ -369,7 +369,12 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Result<Waited, SessionError> {
         match self.phase() {
-            Phase::Stopped(stop) => return Ok(Waited::Stopped(stop)),
+            Phase::Stopped(stop) => {
+                return match self.busy().await {
+                    Some(since) => Err(SessionError::Busy(since.as_secs())),
+                    None => Ok(Waited::Stopped(stop)),
+                };
+            }
             Phase::Ended(end) => return Err(SessionError::Ended(end)),
             Phase::Starting | Phase::Running => {}
         }
@@ -422,6 +427,7 @@ impl Session {
         if let Some(frame) = frame {
             arguments["frameId"] = frame.into();
         }
+        let begun = Instant::now();
         let mut sent = match self.client.send("evaluate", arguments).await {
             Ok(sent) => sent,
             Err(error) => return self.lost(error).await,
@@ -430,7 +436,7 @@ impl Session {
             biased;
             answer = timeout(time, sent.wait()) => answer,
             () = cancel.cancelled() => {
-                self.goes_on(sent).await;
+                self.goes_on(sent, begun).await;
                 return Err(SessionError::Cancelled);
             }
         };
@@ -442,15 +448,15 @@ impl Session {
             },
             Ok(Err(error)) => self.lost(error).await,
             Err(_) => {
-                self.goes_on(sent).await;
+                self.goes_on(sent, begun).await;
                 Ok(Evaluation::GoesOn)
             }
         }
     }
 
-    async fn goes_on(&self, sent: Sent) {
+    async fn goes_on(&self, sent: Sent, begun: Instant) {
         *self.evaluating.lock().await = Some(sent);
-        self.shared.with(|state| state.busy = Some(std::time::Instant::now()));
+        self.shared.with(|state| state.busy = Some(begun));
     }
 
     /// Since when an evaluation is going on in the program, if one is.

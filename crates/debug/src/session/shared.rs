@@ -226,6 +226,10 @@ impl Handler for Shared {
         {
             return;
         }
+        if name == "output" && body["category"] == "important" {
+            // What a person has to see: that the condition of a breakpoint raises, and so never stops the program.
+            self.company.warn(body["output"].as_str().unwrap_or_default());
+        }
         self.with(|state| state.event(name, &body));
     }
 

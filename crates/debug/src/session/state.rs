@@ -1,8 +1,7 @@
 //! What is known about the program: a pure function of what was asked and what the adapter said, in the order in which both came.
 
-use std::time::Instant;
-
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::output::{Output, Tail};
 use crate::{
