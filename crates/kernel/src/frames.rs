@@ -38,6 +38,9 @@ pub(crate) enum Frame {
     },
     /// A call of a tool.
     Call { id: u64, tool: String, arguments: Value },
+    /// A call whose arguments do not read: numbers or depths that JSON has and Haft's reader has not.
+    #[serde(skip)]
+    Unread { id: u64, why: String },
     /// The cell has ended; the mark `eCELL` in both streams says where its output ends.
     Done {
         cell: u32,
@@ -88,6 +91,36 @@ pub(crate) fn encode(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// A frame, or what can be said of one whose values do not read. That must not cost the kernel.
+fn decode(body: &[u8]) -> serde_json::Result<Frame> {
+    #[derive(Deserialize)]
+    struct Head {
+        op: String,
+        #[serde(default)]
+        id: Value,
+        #[serde(default)]
+        n: u64,
+        #[serde(default)]
+        result: bool,
+    }
+    let error = match serde_json::from_slice(body) {
+        Ok(frame) => return Ok(frame),
+        Err(error) => error,
+    };
+    match serde_json::from_slice(body) {
+        Ok(Head { op, id, .. }) if op == "call" && id.is_u64() => {
+            Ok(Frame::Unread { id: id.as_u64().unwrap_or_default(), why: error.to_string() })
+        }
+        Ok(Head { op, n, result, .. }) if op == "display" => {
+            let text = format!("<a value that could not be passed on: {error}>");
+            let data = Map::from_iter([("text/plain".to_owned(), text.into())]);
+            let (update, id, table, original) = (false, None, None, None);
+            Ok(Frame::Display { n, result, update, id, data, table, original })
+        }
+        _ => Err(error),
+    }
+}
+
 /// Reads frames; a read that is given up loses nothing.
 pub(crate) struct Reader {
     half: OwnedReadHalf,
@@ -108,7 +141,7 @@ impl Reader {
                     return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is too large"));
                 }
                 if self.buffer.len() >= 4 + length {
-                    let frame = serde_json::from_slice(&self.buffer[4..4 + length]).map_err(io::Error::other);
+                    let frame = decode(&self.buffer[4..4 + length]).map_err(io::Error::other);
                     self.buffer.drain(..4 + length);
                     if self.buffer.capacity() > 4 * CHUNK && self.buffer.is_empty() {
                         self.buffer = Vec::new();
@@ -135,4 +168,27 @@ pub(crate) fn writer(mut half: OwnedWriteHalf) -> mpsc::Sender<Vec<u8>> {
         }
     });
     sender
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_do_not_read_do_not_cost_the_kernel() {
+        let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));
+        for value in [deep.as_str(), "1e999", "[-1e400]"] {
+            let call = format!(r#"{{"op":"call","id":7,"tool":"read","arguments":{{"path":{value}}}}}"#);
+            assert!(matches!(decode(call.as_bytes()), Ok(Frame::Unread { id: 7, .. })), "{value}");
+            let display =
+                format!(r#"{{"op":"display","n":3,"result":true,"data":{{"application/json":{value}}}}}"#);
+            let decoded = decode(display.as_bytes());
+            assert!(
+                matches!(&decoded, Ok(Frame::Display { n: 3, result: true, data, .. }) if data["text/plain"].as_str().is_some_and(|text| text.starts_with("<a value"))),
+                "{decoded:?}"
+            );
+        }
+        assert!(decode(br#"{"op":"call","id":7,"tool":"#).is_err());
+        assert!(decode(br#"{"op":"done","cell":-1}"#).is_err());
+    }
 }

@@ -106,7 +106,11 @@ impl Tool for Eval {
         commands.into_iter().map(Touch::Command).collect()
     }
 
-    async fn call(&self, arguments: EvalArguments, context: &Context) -> Result<Output, ToolError> {
+    async fn call(&self, mut arguments: EvalArguments, context: &Context) -> Result<Output, ToolError> {
+        if let Some(rest) = arguments.code.strip_prefix('\u{feff}') {
+            // A file's byte order mark, pasted with it.
+            arguments.code = rest.to_owned();
+        }
         if arguments.description.trim().is_empty() {
             return Err(ToolError::model("`description` is empty: say in 5 to 10 words what the cell does."));
         }

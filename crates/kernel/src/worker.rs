@@ -395,6 +395,8 @@ impl Actor {
                 display.keep(update, &mut running.displays, &mut running.displays_dropped);
             }
             Frame::Call { id, tool, arguments } => self.call(id, tool, arguments),
+            Frame::Unread { id, why } => self
+                .reply(id, &Outcome::error(format!("Not called: the arguments could not be read ({why})."))),
             Frame::Done { cell, status, error, cwd } => {
                 if let Some(running) = &mut self.cell
                     && running.cell.number == cell
@@ -585,7 +587,7 @@ impl Actor {
             }
         }
         while let Ok(Ok(Some(frame))) = timeout(Duration::from_millis(1), self.reader.next()).await {
-            if !matches!(frame, Frame::Call { .. }) {
+            if !matches!(frame, Frame::Call { .. } | Frame::Unread { .. }) {
                 self.frame(frame);
             }
         }

@@ -119,6 +119,46 @@ async fn an_interrupted_call_is_given_up_and_the_next_works() {
     bench.close().await;
 }
 
+/// NaN in an argument once ended the kernel, and half a surrogate pair was written as a question mark.
+#[tokio::test]
+async fn arguments_that_cannot_be_passed_on_are_errors_of_the_cell() {
+    let bench = Bench::new();
+    assert!(!bench.python("kept = 1\ndeep = 1\nfor _ in range(200): deep = [deep]").await.is_error);
+    for (arguments, name) in [
+        ("{'text': float('nan')}", "ValueError"),
+        ("{'text': object()}", "TypeError"),
+        ("{'text': '\\ud800'}", "UnicodeEncodeError"),
+        ("{'text': 10 ** 400}", "ToolError"),
+        ("{'text': deep}", "ToolError"),
+        ("'text'", "TypeError"),
+    ] {
+        let outcome = bench.python(&format!("tool('echo', {arguments})")).await;
+        assert_eq!(
+            (&outcome.structured["error"]["name"], &outcome.structured["state_kept"]),
+            (&json!(name), &json!(true)),
+            "{arguments}"
+        );
+    }
+    // The same in what is shown.
+    let code = "class Odd:
+    def _repr_json_(self): return {'nan': float('nan')}
+class Deep:
+    def _repr_json_(self): return deep
+display(Odd(), Deep()); kept";
+    let outcome = bench.python(code).await;
+    assert_eq!((result(&outcome), outcome.is_error), ("1", false));
+    let outcome = bench
+        .javascript(
+            "let deep = 1; for (let i = 0; i < 200; i++) deep = [deep]; await tool('echo', {text: deep})",
+        )
+        .await;
+    assert_eq!(
+        (&outcome.structured["error"]["name"], &outcome.structured["state_kept"]),
+        (&json!("ToolError"), &json!(true))
+    );
+    bench.close().await;
+}
+
 #[tokio::test]
 async fn a_cell_cannot_run_a_cell() {
     let bench = Bench::new();

@@ -327,7 +327,7 @@ def packed(data):
         elif isinstance(value, (dict, list, int, float, bool)):
             import json
             try:
-                text = json.dumps(value)
+                text = json.dumps(value, allow_nan=False)
             except Exception:
                 continue
             if len(text) <= RICH:

@@ -81,11 +81,12 @@ class _Critical:
 # ---- frames
 
 # json.dumps makes an encoder for every call that is not all defaults.
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def send(frame):
-    data = _encode(frame).encode("utf-8", "replace")
+def send(frame, errors="replace"):
+    """`errors`: what becomes of characters that UTF-8 does not have. What goes into a tool must not be changed in silence."""
+    data = _encode(frame).encode("utf-8", errors)
     data = len(data).to_bytes(4, "little") + data
     with _Critical():
         with _write_lock:
@@ -218,7 +219,7 @@ def _ask(name, arguments):
         key = S.calls
         waiter = _waiters[key] = _Waiter()
     try:
-        send({"op": "call", "id": key, "tool": name, "arguments": arguments})
+        send({"op": "call", "id": key, "tool": name, "arguments": arguments}, "strict")
     except BaseException:
         with _wait_lock:
             _waiters.pop(key, None)
@@ -229,6 +230,8 @@ def _ask(name, arguments):
 def tool(name, arguments=None, **more):
     """Calls a tool of this run: tool("read", {"path": "README.md"}). Raises ToolError with the tool's own words."""
     from base64 import b64decode
+    if arguments is not None and not hasattr(arguments, "keys"):
+        raise TypeError("tool(name, arguments): the arguments are a dict such as {'path': 'README.md'}, not %s" % type(arguments).__name__)
     arguments = dict(arguments or {}, **more)
     frame = _ask(str(name), arguments)
     outcome = frame["outcome"]
@@ -338,7 +341,11 @@ def emit(frame):
     S.displays += 1
     frame.update(op="display", n=S.displays)
     mark("d%d" % S.displays, (0,))
-    send(frame)
+    try:
+        send(frame)
+    except (TypeError, ValueError, RecursionError) as problem:
+        text = "<a value that could not be passed on: %s: %s>" % (type(problem).__name__, problem)
+        send({"op": "display", "n": S.displays, "result": bool(frame.get("result")), "data": {"text/plain": text}})
 
 
 class _Part(types.ModuleType):
@@ -461,7 +468,7 @@ def describe_error(error, source_name, source):
             text = text.splitlines()[-1]
     except Exception as problem:
         text = "%s: %s\n<the traceback could not be made: %r>" % (type(error).__name__, message, problem)
-    return {"name": type(error).__name__, "message": message[:10000], "traceback": cut(text, 20000)}
+    return {"name": cut(type(error).__name__, 200), "message": message[:10000], "traceback": cut(text, 20000)}
 
 
 def cut(text, limit):
