@@ -137,9 +137,10 @@ impl<'a> Wait<'a> {
         // Of a text that the server has had for a while, what it said since then counts.
         let seen = match (&standing, given.fresh) {
             (Some(published), false) if published.version == Some(given.document.version) => {
+                // Nothing has come since it came, so its quiet time is counted from there.
                 settle.on(
                     Event::Published { version: published.version, diagnostics: list(published) },
-                    given.at,
+                    published.at,
                 );
                 published.serial
             }

@@ -14,4 +14,4 @@ pub use roots::{RootFound, find_root, scan};
 pub use table::{Group, Hoist, Readiness, Role, ServerOverride, ServerSpec, Settle, Table, TableError};
 
 pub(crate) use defaults::{initialization_options, settings};
-pub(crate) use roots::{any_file, is_foreign};
+pub(crate) use roots::{any_files, is_foreign};

@@ -5,6 +5,7 @@ use std::{
     collections::HashSet,
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{Hoist, ServerSpec};
@@ -59,8 +60,8 @@ pub fn scan(specs: &[&ServerSpec], workdir: &Path) -> Vec<(String, RootFound)> {
     found
 }
 
-/// Some file of a server's languages below a root: the nearest to it, then the first by name.
-pub(crate) fn any_file(spec: &ServerSpec, root: &Path) -> Option<PathBuf> {
+/// Some file of each server's languages below a root, found in one walk: the nearest to it, then the first by name.
+pub(crate) fn any_files(specs: &[Arc<ServerSpec>], root: &Path) -> Vec<Option<PathBuf>> {
     let walk = ignore::WalkBuilder::new(root)
         .hidden(true)
         .require_git(false)
@@ -68,14 +69,21 @@ pub(crate) fn any_file(spec: &ServerSpec, root: &Path) -> Option<PathBuf> {
             !(entry.file_type().is_some_and(|kind| kind.is_dir()) && is_foreign(entry.file_name().to_str()))
         })
         .build();
-    walk.flatten()
-        .take(RESCANNED_FILES)
-        .filter(|entry| {
-            entry.file_type().is_some_and(|kind| kind.is_file()) && spec.language_of(entry.path()).is_some()
-        })
-        .map(|entry| (entry.depth(), entry.into_path()))
-        .min()
-        .map(|(_, path)| path)
+    let mut nearest: Vec<Option<(usize, PathBuf)>> = vec![None; specs.len()];
+    for entry in walk.flatten().take(RESCANNED_FILES) {
+        if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+            continue;
+        }
+        for (spec, nearest) in specs.iter().zip(&mut nearest) {
+            let is_nearer = nearest
+                .as_ref()
+                .is_none_or(|(depth, path)| (entry.depth(), entry.path()) < (*depth, path.as_path()));
+            if is_nearer && spec.language_of(entry.path()).is_some() {
+                *nearest = Some((entry.depth(), entry.path().to_owned()));
+            }
+        }
+    }
+    nearest.into_iter().map(|found| found.map(|(_, path)| path)).collect()
 }
 
 /// Directories with other people's code in them.

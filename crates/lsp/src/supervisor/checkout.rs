@@ -293,9 +293,14 @@ impl Checkout {
 
     /// Some file of a server's languages below a root, the nearest to it; bounded.
     pub async fn any_file(&self, spec: &Arc<ServerSpec>, root: &Path) -> Option<PathBuf> {
-        let (spec, root) = (spec.clone(), root.to_owned());
-        let found = tokio::task::spawn_blocking(move || servers::any_file(&spec, &root));
-        found.await.ok().flatten()
+        self.any_files(vec![spec.clone()], root).await.into_iter().flatten().next()
+    }
+
+    /// The same for several servers, in their order.
+    pub(crate) async fn any_files(&self, specs: Vec<Arc<ServerSpec>>, root: &Path) -> Vec<Option<PathBuf>> {
+        let root = root.to_owned();
+        let found = tokio::task::spawn_blocking(move || servers::any_files(&specs, &root));
+        found.await.unwrap_or_default()
     }
 
     pub(super) fn deaths(&self, place: &Place) -> Vec<String> {

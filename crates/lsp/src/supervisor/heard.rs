@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{
     client::Inbound,
@@ -25,6 +25,8 @@ pub struct Published {
     /// Counts everything that the server has said: of two publications the one with the higher number came later. Compare with
     /// [`super::Server::serial`] taken before a change.
     pub serial: u64,
+    /// When it came.
+    pub at: Instant,
 }
 
 /// Work that a server reports on, by its token.
@@ -120,6 +122,7 @@ impl Heard {
         };
         let list = params.get("diagnostics").and_then(Value::as_array).cloned().unwrap_or_default();
         let version = params.get("version").and_then(Value::as_i64);
+        let at = Instant::now();
         self.note(|state| {
             let full = state.published.len() >= PUBLISHED_FILES && !state.published.contains_key(&path);
             if full {
@@ -131,7 +134,7 @@ impl Heard {
                 }
             }
             let serial = state.serial;
-            state.published.insert(path, Published { version, diagnostics: list.into(), serial });
+            state.published.insert(path, Published { version, diagnostics: list.into(), serial, at });
         });
     }
 
@@ -340,7 +343,8 @@ mod tests {
         let state = heard.state();
         let found = state.published.get(Path::new("/w/a [x]/é.rs"));
         let diagnostics = [json!({ "message": "m" })].into();
-        assert_eq!(found, Some(&Published { version: Some(3), diagnostics, serial: 1 }));
+        let at = found.unwrap().at;
+        assert_eq!(found, Some(&Published { version: Some(3), diagnostics, serial: 1, at }));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! symbols: the outline of a file, or a search by name.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use haft_tool::{Output, ToolError};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     Server,
     limits::{OUTLINE, REQUEST, STARTED_AT_ONCE, WORKSPACE_SYMBOLS},
-    servers::Role,
+    servers::{Role, ServerSpec},
     supervisor::Place,
 };
 
@@ -30,6 +30,9 @@ pub(super) struct Symbol {
     #[serde(skip)]
     depth: usize,
 }
+
+/// What one server found, and how far that is to be believed.
+type Searched = Result<(Vec<Symbol>, Option<String>), ToolError>;
 
 impl Lsp {
     pub(super) async fn symbols(&self, arguments: &LspArguments) -> Result<Output, ToolError> {
@@ -86,20 +89,24 @@ impl Lsp {
 
     /// Asks every language server of the working directory; those that do not run are started, in bounds.
     async fn search(&self, query: &str) -> Result<Output, ToolError> {
-        let (servers, mut notes) = self.searchable().await;
-        if servers.is_empty() {
+        let mut running = self.checkout.running();
+        running.retain(|server| server.spec().role == Role::Language);
+        // Those that run are asked while it is looked for others.
+        let (mut answers, (more, mut notes)) =
+            tokio::join!(self.search_all(&running, query), self.searchable(&running));
+        answers.extend(self.search_all(&more, query).await);
+        if answers.is_empty() {
             let why = if notes.is_empty() { String::new() } else { format!("\n{}", notes.join("\n")) };
             return Err(ToolError::model(format!(
                 "No language server runs here that could search for `{query}`.{why}\n`lsp` with action \"status\" says why; `search` finds text."
             )));
         }
-        let asked = servers.iter().map(|server| self.search_in(server, query));
         let mut symbols = Vec::new();
         let mut ids = Vec::new();
-        for (server, found) in servers.iter().zip(futures::future::join_all(asked).await) {
+        for (id, found) in answers {
             match found {
                 Ok((found, caveat)) => {
-                    ids.push(server.id().to_owned());
+                    ids.push(id);
                     symbols.extend(found);
                     notes.extend(caveat);
                 }
@@ -141,15 +148,20 @@ impl Lsp {
         Ok(Output::text(text).structured(json!({ "symbols": symbols, "total": total, "server": by })))
     }
 
-    /// The language servers of the roots here, the running ones first, and why others are left out.
-    async fn searchable(&self) -> (Vec<Arc<Server>>, Vec<String>) {
-        let mut servers: Vec<Arc<Server>> = self.checkout.running();
-        servers.retain(|server| server.spec().role == Role::Language);
-        let mut notes = Vec::new();
-        let mut started = 0;
+    async fn search_all(&self, servers: &[Arc<Server>], query: &str) -> Vec<(String, Searched)> {
+        let asked = servers
+            .iter()
+            .map(|server| async { (server.id().to_owned(), self.search_in(server, query).await) });
+        futures::future::join_all(asked).await
+    }
+
+    /// The language servers of the roots here beside those that run, started, and why others are left out.
+    async fn searchable(&self, running: &[Arc<Server>]) -> (Vec<Arc<Server>>, Vec<String>) {
+        let mut by_root: BTreeMap<PathBuf, Vec<Arc<ServerSpec>>> = BTreeMap::new();
+        let mut roots: Vec<PathBuf> = Vec::new();
         for (spec, root) in self.checkout.scan().await {
             // One of a group stands for all of it.
-            let known = servers.iter().any(|server| {
+            let known = running.iter().any(|server| {
                 let is_same =
                     server.id() == spec.id || (spec.group.is_some() && server.spec().group == spec.group);
                 is_same && server.root() == root.root
@@ -158,22 +170,36 @@ impl Lsp {
             if known || spec.role == Role::Linter || !spec.searchable {
                 continue;
             }
-            // A file of the language in that root decides which server of a group it is, and is opened: several load nothing before.
-            let Some(file) = self.checkout.any_file(&spec, &root.root).await else { continue };
-            let Ok(places) = self.checkout.places(&file).await else { continue };
-            let Some(place) = places.into_iter().find(|place| place.spec.id == spec.id) else { continue };
-            if started == STARTED_AT_ONCE {
-                notes.push(format!(
-                    "{} in {} was not started for this",
-                    spec.id,
-                    self.checkout.workdir().show(&root.root)
-                ));
-                continue;
+            if !roots.contains(&root.root) {
+                roots.push(root.root.clone());
             }
-            started += 1;
-            match self.start_with(&place, &file).await {
-                Ok(server) => servers.push(server),
-                Err(why) => notes.push(why),
+            by_root.entry(root.root).or_default().push(spec);
+        }
+        let mut servers: Vec<Arc<Server>> = Vec::new();
+        let mut notes = Vec::new();
+        let mut started = 0;
+        // In the order of the scan: the nearest first.
+        for root in roots {
+            let specs = by_root.remove(&root).unwrap_or_default();
+            let files = self.checkout.any_files(specs.clone(), &root).await;
+            for (spec, file) in specs.iter().zip(files) {
+                // A file of the language in that root decides which server of a group it is, and is opened: several load nothing before.
+                let Some(file) = file else { continue };
+                let Ok(places) = self.checkout.places(&file).await else { continue };
+                let Some(place) = places.into_iter().find(|place| place.spec.id == spec.id) else { continue };
+                if started == STARTED_AT_ONCE {
+                    notes.push(format!(
+                        "{} in {} was not started for this",
+                        spec.id,
+                        self.checkout.workdir().show(&root)
+                    ));
+                    continue;
+                }
+                started += 1;
+                match self.start_with(&place, &file).await {
+                    Ok(server) => servers.push(server),
+                    Err(why) => notes.push(why),
+                }
             }
         }
         (servers, notes)
@@ -185,11 +211,7 @@ impl Lsp {
         Ok(server)
     }
 
-    async fn search_in(
-        &self,
-        server: &Server,
-        query: &str,
-    ) -> Result<(Vec<Symbol>, Option<String>), ToolError> {
+    async fn search_in(&self, server: &Server, query: &str) -> Searched {
         let method = "workspace/symbol";
         server.tell_disk_changes().map_err(|error| ToolError::model(error.to_string()))?;
         if !offered(server, method).await {
