@@ -174,8 +174,12 @@ fn source(file: &Path, line: u32, workdir: &Workdir) -> String {
 }
 
 /// How a program ended.
-pub(crate) fn end(answer: &mut Answer, ended: &End) {
+pub(crate) fn end(answer: &mut Answer, ended: &End, signal: Option<&str>) {
     let text = match ended {
+        End::Exited { code: Some(code) } if signal.is_some_and(|name| number_of(name) == Some(*code)) => format!(
+            "The program was ended by {}, at which it had stopped (the debug adapter reports the signal's number, {code}, as its exit code).",
+            signal.unwrap_or_default()
+        ),
         End::Exited { code: Some(code) } => format!("The program has ended with exit code {code}{}.", odd(*code)),
         End::Exited { code: None } => {
             "The program has ended; the debug adapter has not told its exit code.".to_owned()
@@ -197,6 +201,31 @@ pub(crate) fn end(answer: &mut Answer, ended: &End) {
     if let End::Exited { code: Some(code) } = ended {
         answer.field("exit_code", json!(code));
     }
+}
+
+/// The numbers of the signals that end a program by themselves (signal(7); these are the same on every Linux and macOS but for SIGBUS).
+fn number_of(signal: &str) -> Option<i64> {
+    Some(match signal {
+        "SIGHUP" => 1,
+        "SIGINT" => 2,
+        "SIGQUIT" => 3,
+        "SIGILL" => 4,
+        "SIGTRAP" => 5,
+        "SIGABRT" => 6,
+        "SIGBUS" => {
+            if cfg!(target_os = "macos") {
+                10
+            } else {
+                7
+            }
+        }
+        "SIGFPE" => 8,
+        "SIGSEGV" => 11,
+        "SIGPIPE" => 13,
+        "SIGALRM" => 14,
+        "SIGTERM" => 15,
+        _ => return None,
+    })
 }
 
 /// Codes that adapters make up for a program that was killed.

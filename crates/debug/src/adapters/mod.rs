@@ -37,6 +37,8 @@ pub(crate) struct Adapter {
     pub(crate) code_with_farewell: bool,
     /// What it takes for a hit condition.
     pub(crate) hits: Hits,
+    /// With so many threads it may have left others out.
+    pub(crate) lists_threads_up_to: Option<usize>,
     /// Whether it needs ptrace.
     pub(crate) traces: bool,
     /// Whether it asks for a session of their own for the processes that a program starts (`startDebugging`).

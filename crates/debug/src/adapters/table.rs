@@ -16,6 +16,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         hides_pid: false,
         code_with_farewell: false,
         hits: Hits::Any,
+        lists_threads_up_to: None,
         traces: false,
         announces_processes: false,
         install: "install the Dart SDK (https://dart.dev/get-dart) so that `dart` is on PATH",
@@ -34,6 +35,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         hides_pid: false,
         code_with_farewell: false,
         hits: Hits::ComparisonOrCondition,
+        lists_threads_up_to: None,
         traces: false,
         announces_processes: true,
         // Where the project has an interpreter of its own, with that one.
@@ -52,6 +54,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         hides_pid: false,
         code_with_farewell: false,
         hits: Hits::Number,
+        lists_threads_up_to: None,
         traces: true,
         announces_processes: false,
         install: "apt-get install lldb (Debian, Ubuntu), dnf install lldb (Fedora), or xcode-select --install (macOS)",
@@ -69,6 +72,8 @@ pub(crate) static TABLE: &[Adapter] = &[
         hides_pid: true,
         code_with_farewell: true,
         hits: Hits::Any,
+        // 1024 goroutines; some of them it drops again, as dead.
+        lists_threads_up_to: Some(1000),
         traces: true,
         announces_processes: false,
         install: "go install github.com/go-delve/delve/cmd/dlv@latest (or apt-get install delve)",

@@ -503,15 +503,47 @@ fn pair(asked: impl Iterator<Item = Asked>, answers: &[BreakpointAnswer]) -> Vec
         .collect()
 }
 
-/// Rust's legacy mangling ends every name with a hash that tells nobody anything.
+/// A name without what Rust's legacy mangling puts into it: a hash at the end that tells nobody anything, and escapes for what is no
+/// letter (`_$u7b$$u7b$closure$u7d$$u7d$` is `{{closure}}`).
 fn plain_name(name: &str) -> String {
-    match name.rsplit_once("::h") {
-        Some((rest, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            rest.to_owned()
-        }
-        _ => name.to_owned(),
+    let name = match name.rsplit_once("::h") {
+        Some((rest, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => rest,
+        _ => name,
+    };
+    // Names of other languages have dollars too, but not these.
+    if !ESCAPES.iter().any(|(escape, _)| name.contains(escape)) {
+        return name.to_owned();
     }
+    // An underscore keeps a part of a path from beginning with a dollar.
+    let mut plain = name.replace("::_$", "::$");
+    if let Some(rest) = plain.strip_prefix("_$") {
+        plain = format!("${rest}");
+    }
+    for (escape, meant) in ESCAPES {
+        plain = plain.replace(escape, meant);
+    }
+    plain.replace("..", "::")
 }
+
+/// The escapes of Rust's legacy mangling (rustc_symbol_mangling, `legacy.rs`).
+const ESCAPES: &[(&str, &str)] = &[
+    ("$SP$", "@"),
+    ("$BP$", "*"),
+    ("$RF$", "&"),
+    ("$LT$", "<"),
+    ("$GT$", ">"),
+    ("$LP$", "("),
+    ("$RP$", ")"),
+    ("$C$", ","),
+    ("$u20$", " "),
+    ("$u27$", "'"),
+    ("$u3b$", ";"),
+    ("$u5b$", "["),
+    ("$u5d$", "]"),
+    ("$u7b$", "{"),
+    ("$u7d$", "}"),
+    ("$u7e$", "~"),
+];
 
 #[cfg(test)]
 mod tests {
@@ -524,5 +556,17 @@ mod tests {
         assert_eq!(plain_name("sample::total::h0123456789abcdef"), "sample::total");
         assert_eq!(plain_name("sample::hello"), "sample::hello");
         assert_eq!(plain_name("main"), "main");
+    }
+
+    #[test]
+    fn escapes_are_read() {
+        assert_eq!(plain_name("hunt::main::_$u7b$$u7b$closure$u7d$$u7d$"), "hunt::main::{{closure}}");
+        assert_eq!(
+            plain_name(
+                "_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..drop..Drop$GT$::drop::h0123456789abcdef"
+            ),
+            "<alloc::vec::Vec<T> as core::ops::drop::Drop>::drop"
+        );
+        assert_eq!(plain_name("jQuery$.._$"), "jQuery$.._$");
     }
 }

@@ -239,6 +239,11 @@ impl Session {
         self.capabilities.get().cloned().unwrap_or_default()
     }
 
+    /// The signal of the last stop, by its name.
+    pub(crate) fn signal(&self) -> Option<String> {
+        self.shared.look(|state| state.signal.clone())
+    }
+
     /// Looks at the output.
     pub(crate) fn output<T>(&self, look: impl FnOnce(&mut output::Output) -> T) -> T {
         self.shared.with(|state| look(&mut state.output))

@@ -64,6 +64,8 @@ pub(crate) struct State {
     pub(crate) busy: Option<Instant>,
     /// The stop at which the program stands was shown in an answer.
     told: bool,
+    /// The signal at which the program last stopped, by its name.
+    pub(crate) signal: Option<String>,
     /// A pause was asked for and has not shown.
     pausing: bool,
     /// The `continued` that belongs to the last resume has not come. It may come late, after the stop (lldb-dap), or never (debugpy).
@@ -100,6 +102,7 @@ impl Default for State {
             pid: None,
             busy: None,
             told: false,
+            signal: None,
             pausing: false,
             continued_due: false,
             breakpoint_news: Vec::new(),
@@ -217,6 +220,11 @@ impl State {
         self.pausing = false;
         let mut detail = detail;
         detail.dedup();
+        // lldb: "signal SIGSEGV: address not mapped to object".
+        self.signal = detail.iter().find_map(|text| {
+            let name = text.strip_prefix("signal ")?.split([':', ' ']).next()?;
+            name.starts_with("SIG").then(|| name.to_owned())
+        });
         let stop = Stop {
             reason: reason.to_owned(),
             detail: (!detail.is_empty()).then(|| detail.join(": ")),

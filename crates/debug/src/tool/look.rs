@@ -93,7 +93,15 @@ impl Debug {
             answer.say(format!("- {id}: {}{mark}", render::cut(name, 200)));
         }
         if threads.len() > THREADS {
-            answer.say(format!("{} more are not shown.", threads.len() - THREADS));
+            let more = threads.len() - THREADS;
+            let all = session.adapter.lists_threads_up_to.is_none_or(|most| threads.len() < most);
+            answer.say(if all {
+                format!("{more} more are not shown.")
+            } else {
+                format!(
+                    "{more} more are not shown, and there may be others: the debug adapter does not list all."
+                )
+            });
         }
         let field: Vec<Value> =
             threads.iter().take(THREADS).map(|(id, name)| json!({"id": id, "name": name})).collect();

@@ -193,7 +193,7 @@ impl Debug {
                 Waited::Ended(_) => {
                     let end = leader.settle().await;
                     let mut answer = begin_answer(render::end_state(&end), first);
-                    render::end(&mut answer, &end);
+                    render::end(&mut answer, &end, leader.signal().as_deref());
                     if by_itself(&end) {
                         render::never_verified(&mut answer, &leader.placed(), workdir);
                     }
@@ -219,7 +219,7 @@ impl Debug {
     pub(super) async fn ended(&self, session: &Arc<Session>) -> Answer {
         let end = session.settle().await;
         let mut answer = Answer::new(render::end_state(&end));
-        render::end(&mut answer, &end);
+        render::end(&mut answer, &end, session.signal().as_deref());
         explain_end(&mut answer, session, &end);
         session.close_company();
         render::processes(&mut answer, &session.processes(), &session.notices());
@@ -271,7 +271,7 @@ impl Debug {
         let mut answer = match already {
             Some(end) => {
                 let mut answer = Answer::new(render::end_state(&end));
-                render::end(&mut answer, &session.settle().await);
+                render::end(&mut answer, &session.settle().await, session.signal().as_deref());
                 answer.say("Nothing of it is left.");
                 answer
             }

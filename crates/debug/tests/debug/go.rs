@@ -122,3 +122,22 @@ async fn a_long_slice_is_shown_to_its_end_and_long_values_are_cut() {
     assert!(text.chars().count() < 450, "{text}");
     bench.end().await;
 }
+
+#[tokio::test]
+async fn more_goroutines_than_delve_lists_are_not_counted_as_if_they_were_all() {
+    let bench = Bench::new();
+    bench.put("go.mod", "module many\n\ngo 1.19\n").put(
+        "main.go",
+        "package main\n\nimport \"time\"\n\nfunc main() {\n\tfor i := 0; i < 3000; i++ {\n\t\tgo time.Sleep(time.Hour)\n\t}\n\ttime.Sleep(time.Second)\n\tprintln(\"done\")\n}\n",
+    );
+    bench.ok(json!({"op": "breakpoints", "file": "main.go", "lines": [10]})).await;
+    let stop = bench.ok(json!({"op": "launch", "program": "."})).await;
+    assert_eq!(stop.state(), "stopped", "{}", stop.text);
+    let threads = bench.ok(op("threads")).await;
+    assert!(
+        threads.text.ends_with("and there may be others: the debug adapter does not list all."),
+        "{}",
+        threads.text
+    );
+    bench.end().await;
+}

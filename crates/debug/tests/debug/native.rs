@@ -186,3 +186,24 @@ async fn a_program_without_debug_information_runs_through_and_says_why() {
     assert!(end.text.contains("could not stop") && end.text.contains("debug information"), "{}", end.text);
     bench.end().await;
 }
+
+#[tokio::test]
+async fn a_program_ended_by_its_signal_has_not_exited_with_a_code() {
+    let bench = Bench::new();
+    compile(
+        &bench,
+        "#include <stdlib.h>\nint main(int argc, char **argv) {\n    if (argc > 1) return 11;\n    int *none = 0;\n    *none = 1;\n    return 0;\n}\n",
+        &["-g", "-O0"],
+    );
+    let stop = bench.ok(json!({"op": "launch", "program": "program"})).await;
+    assert_eq!(stop.stop(), at("exception", "program.c", 5));
+    let end = bench.ok(op("continue")).await;
+    assert!(
+        end.text.starts_with("The program was ended by SIGSEGV, at which it had stopped"),
+        "{}",
+        end.text
+    );
+    let end = bench.ok(json!({"op": "launch", "program": "program", "args": ["x"]})).await;
+    assert!(end.text.contains("The program has ended with exit code 11."), "{}", end.text);
+    bench.end().await;
+}

@@ -111,10 +111,16 @@ async fn long_lists_and_values_are_cut_and_the_cut_is_told() {
 #[tokio::test]
 async fn a_condition_that_raises_is_told_and_one_that_is_never_met_is_not_set() {
     let bench = project();
-    bench.ok(json!({"op": "breakpoints", "file": "sums.py", "lines": [{"line": 6, "condition": "1 / 0"}]})).await;
+    bench
+        .ok(json!({"op": "breakpoints", "file": "sums.py", "lines": [{"line": 6, "condition": "1 / 0"}]}))
+        .await;
     let end = bench.ok(json!({"op": "launch", "program": "sums.py"})).await;
     assert_eq!(end.state(), "exited", "{}", end.text);
-    assert!(end.text.contains("Error while evaluating expression in conditional breakpoint: 1 / 0"), "{}", end.text);
+    assert!(
+        end.text.contains("Error while evaluating expression in conditional breakpoint: 1 / 0"),
+        "{}",
+        end.text
+    );
     assert_eq!(end.text.matches("ZeroDivisionError").count(), 1, "{}", end.text);
 
     let lines = json!([{"line": 5, "hit_condition": "soon"}, {"line": 6, "hit_condition": "2", "condition": "item > 0"}]);
