@@ -14,7 +14,7 @@ use crate::{
     client::RequestError,
     limits::CHECK_COLD,
     servers::Readiness,
-    supervisor::{Document, Published, Server, ServerState, Work},
+    supervisor::{Asked, Document, Published, Server, ServerState, Work},
 };
 
 /// What came of a wait.
@@ -112,6 +112,7 @@ struct Wait<'a> {
     ready: bool,
     /// The serial at the last look.
     looked: u64,
+    asked: Asked,
 }
 
 impl<'a> Wait<'a> {
@@ -163,6 +164,7 @@ impl<'a> Wait<'a> {
             barrier_asked: false,
             ready: true,
             looked: 0,
+            asked: server.asking(),
         }
     }
 
@@ -195,6 +197,12 @@ impl<'a> Wait<'a> {
                 Verdict::Wait(wake) => wake,
             };
             if now >= until {
+                let limit = now.saturating_duration_since(self.given.at);
+                if self.pulling.is_some() {
+                    self.server.unanswered("textDocument/diagnostic", self.asked, limit);
+                } else if self.barrier.is_some() {
+                    self.server.unanswered("a question about a file", self.asked, limit);
+                }
                 return Checked::Not(self.too_late(now));
             }
             let wake = wake.map_or(until, |wake| wake.min(until));
