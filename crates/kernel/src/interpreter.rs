@@ -19,7 +19,7 @@ use crate::{
 };
 
 const PYTHON_BOOT: &str = include_str!("python/boot.py");
-const PYTHON_WORKER: &str = include_str!("python/worker.py");
+const PYTHON_WORKER: &str = concat!(include_str!("python/worker.py"), "\n", include_str!("python/tools.py"));
 const PYTHON_DISPLAYS: &str = include_str!("python/displays.py");
 const PYTHON_MAGICS: &str = concat!(
     include_str!("python/magics/core.py"),

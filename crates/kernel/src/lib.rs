@@ -17,6 +17,7 @@ pub mod notebook;
 mod output;
 mod render;
 pub mod rewrite;
+mod running;
 mod tool;
 mod worker;
 

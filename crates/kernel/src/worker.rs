@@ -13,7 +13,6 @@ use haft_system::{Exit, Process, ProcessStdout};
 use haft_tool::{Context, Outcome};
 use serde_json::json;
 use tokio::{
-    io::AsyncReadExt,
     sync::{mpsc, oneshot},
     task::JoinSet,
     time::{Instant, sleep_until, timeout},
@@ -23,12 +22,11 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cell::{Cell, End, Language, Ran, Why},
     display::Display,
-    frames::{self, CellError, Frame, Reader, Status},
+    frames::{self, Frame, Reader, Status},
     interpreter,
-    limits::{
-        CALL_GRACE, CALLS, CHUNK, KILL_AFTER, LIVE_BYTES, LIVE_EVERY, SECOND_INTERRUPT, SHOWN_ERR, SHOWN_OUT,
-    },
-    output::{Kept, Piece, Splitter},
+    limits::{CALL_GRACE, CALLS, KILL_AFTER, LIVE_BYTES, LIVE_EVERY, SECOND_INTERRUPT, SHOWN_ERR, SHOWN_OUT},
+    output::{Kept, Piece},
+    running::{Interrupt, Running, Stream},
 };
 
 /// What Haft knows of a kernel.
@@ -120,58 +118,6 @@ pub(crate) fn attend(parts: Parts) -> Handle {
     };
     tokio::spawn(actor.run());
     Handle { commands, shared }
-}
-
-struct Stream {
-    pipe: Option<ProcessStdout>,
-    splitter: Splitter,
-    buffer: Vec<u8>,
-}
-
-impl Stream {
-    fn new(pipe: ProcessStdout, nonce: &str) -> Self {
-        Stream { pipe: Some(pipe), splitter: Splitter::new(nonce), buffer: vec![0; CHUNK] }
-    }
-
-    /// Loses nothing when it is given up.
-    async fn read(&mut self) -> usize {
-        match &mut self.pipe {
-            Some(pipe) => pipe.read(&mut self.buffer).await.unwrap_or(0),
-            None => pending().await,
-        }
-    }
-}
-
-struct Running {
-    cell: Cell,
-    answer: oneshot::Sender<Ran>,
-    /// The worker has taken it up.
-    started: bool,
-    begin: Instant,
-    alive: Instant,
-    kept: [Kept; 2],
-    /// What had come before the cell, from what earlier ones have left running.
-    before: [Kept; 2],
-    ended: [bool; 2],
-    done: Option<(Status, Option<CellError>, String)>,
-    displays: Vec<Display>,
-    displays_dropped: usize,
-    /// Where marks of displays stood in stdout.
-    places: HashMap<u64, u64>,
-    open_calls: usize,
-    calls: u64,
-    /// Cancelled with the cell, or when the cell has ended.
-    cancel: CancellationToken,
-    interrupt: Option<Interrupt>,
-    live: Vec<u8>,
-    live_at: Option<Instant>,
-    live_left_out: u64,
-}
-
-struct Interrupt {
-    why: Why,
-    at: Instant,
-    step: u8,
 }
 
 struct Actor {
@@ -616,26 +562,5 @@ impl Actor {
         self.shared.ended.cancel();
         // Calls that the last cell had open were cancelled; they get a moment to be recorded.
         let _ = timeout(CALL_GRACE, async { while self.calls.join_next().await.is_some() {} }).await;
-    }
-}
-
-impl Running {
-    /// Passes on what has come, up to the last whole character.
-    fn show_live(&mut self, last: bool) {
-        self.live_at = None;
-        let valid = match std::str::from_utf8(&self.live) {
-            Ok(_) => self.live.len(),
-            Err(error) if error.error_len().is_none() && !last => error.valid_up_to(),
-            Err(_) => self.live.len(),
-        };
-        let rest = self.live.split_off(valid);
-        let text = String::from_utf8_lossy(&std::mem::replace(&mut self.live, rest)).into_owned();
-        if !text.is_empty() {
-            self.cell.context.progress.emit(text);
-        }
-        let left_out = std::mem::take(&mut self.live_left_out);
-        if left_out > 0 {
-            self.cell.context.progress.emit(format!("\n[{left_out} bytes too fast to be shown live]\n"));
-        }
     }
 }
