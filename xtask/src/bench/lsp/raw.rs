@@ -345,6 +345,28 @@ impl Raw {
         }
     }
 
+    /// What Haft asks before it writes: what there is to complain about now (SPEC W3), and, where the server speaks only of open files, who uses the function that
+    /// changes (SPEC W5).
+    pub(super) fn before(&mut self, changed: &Place, rule: Rule, is_searched: bool) -> Result<()> {
+        if rule == Rule::Pull {
+            let uri = self.uri(&changed.file);
+            self.pull(&uri)?;
+        }
+        if is_searched {
+            self.outline(&changed.file)?;
+            self.at("textDocument/references", changed)?;
+        }
+        Ok(())
+    }
+
+    /// What Haft asks gopls after a write: to say all that it has to say about other files (SPEC W5).
+    pub(super) fn diagnose(&mut self, file: &str) -> Result<()> {
+        let arguments = json!([{ "Files": [self.uri(file)] }]);
+        let params = json!({ "command": "gopls.diagnose_files", "arguments": arguments });
+        self.request("workspace/executeCommand", params)?.context("gopls refused to diagnose")?;
+        Ok(())
+    }
+
     fn pull(&mut self, uri: &str) -> Result<Vec<String>> {
         let mut identifiers: Vec<Value> = Vec::new();
         let of_registrations =

@@ -227,6 +227,15 @@ impl Language {
         format!("{module}{head}{line}{tail}")
     }
 
+    /// The function of the edited file that changes. Nothing uses it.
+    pub(super) fn changed(self) -> Option<Place> {
+        let text = self.edited_text(&self.clean(0));
+        let symbol = if self == Language::Go { "Tuned" } else { "tuned" }.to_owned();
+        let called = format!("{symbol}(");
+        let (index, line) = text.lines().enumerate().find(|(_, line)| line.contains(&called))?;
+        Some(Place { file: self.edited(), line: index + 1, character: line.find(&called)?, symbol })
+    }
+
     /// The line without a problem.
     pub(super) fn clean(self, number: usize) -> String {
         self.line(&(number + 1).to_string())
@@ -384,6 +393,9 @@ mod tests {
                 assert_eq!(language.edited_text(&line).matches(&line).count(), 1);
             }
             assert!(language.broken(7).contains(&problem(7)));
+            let place = language.changed().unwrap();
+            let text = language.edited_text(&language.clean(0));
+            assert!(text.lines().nth(place.line - 1).unwrap()[place.character..].starts_with(&place.symbol));
         }
     }
 }

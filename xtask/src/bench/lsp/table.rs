@@ -55,6 +55,8 @@ pub(super) struct Written {
     pub(super) haft: Spread,
     /// `None` where the server has nothing to say, so that the raw client cannot know.
     pub(super) raw: Option<Spread>,
+    /// The raw client when it asks what Haft asks beside: the state before, and other files.
+    pub(super) raw_alike: Option<Spread>,
     /// An edit of a file that no server looks at, through Haft in the same rounds.
     pub(super) plain: Spread,
     /// What Haft may take beyond the raw client; `None` where the row is only told.
@@ -66,6 +68,19 @@ pub(super) struct Written {
 impl Written {
     fn above(&self) -> Option<f64> {
         self.raw.map(|raw| self.haft.median - raw.median)
+    }
+}
+
+impl Written {
+    fn above_alike(&self) -> Option<f64> {
+        self.raw_alike.map(|raw| self.haft.median - raw.median)
+    }
+
+    /// Beyond the raw client, and beyond one that asks the same.
+    fn met(&self) -> String {
+        let Some(allowed) = self.allowed else { return String::new() };
+        let both = [self.above(), self.above_alike()];
+        both.into_iter().flatten().map(|above| met(above <= allowed)).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -137,7 +152,7 @@ impl Tables {
             );
         }
         text.push_str(
-            "\nFrom a write to what the server thinks of it, ms, median (least – most)\n\n| server | what decides | write | haft | raw client | above raw | wanted | met | a plain edit |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+            "\nFrom a write to what the server thinks of it, ms, median (least – most)\n\n| server | what decides | write | haft | raw client | above raw | raw client, asking the same | above that | wanted | met | a plain edit |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
         );
         for row in &self.writes {
             let again = match row.asked_again {
@@ -146,15 +161,17 @@ impl Tables {
             };
             let _ = writeln!(
                 text,
-                "| {} | {} | {}{again} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {}{again} | {} | {} | {} | {} | {} | {} | {} | {} |",
                 row.server,
                 row.rule,
                 row.write,
                 spread(row.haft),
                 row.raw.map_or_else(|| "hears nothing".to_owned(), spread),
                 row.above().map_or_else(|| "–".to_owned(), short),
+                row.raw_alike.map_or_else(|| "–".to_owned(), spread),
+                row.above_alike().map_or_else(|| "–".to_owned(), short),
                 row.allowed.map_or_else(String::new, |allowed| format!("≤ {allowed}")),
-                row.allowed.zip(row.above()).map_or("", |(allowed, above)| met(above <= allowed)),
+                row.met(),
                 spread(row.plain),
             );
         }
@@ -218,6 +235,7 @@ mod tests {
             write,
             haft: at(haft),
             raw: raw.map(at),
+            raw_alike: raw.map(|raw| at(raw + 3.0)),
             plain: at(4.0),
             allowed,
             asked_again,

@@ -46,24 +46,28 @@ impl Bench<'_> {
                     changes: is_broken != was_broken,
                 };
                 was_broken = is_broken;
-                let (ours_took, raw_took) = if round % 2 == 0 {
-                    let raw = self.write_raw(&write, raw)?;
+                let mut raw_takes = || -> Result<_> {
+                    let alone = self.write_raw(&write, raw)?;
+                    Ok((alone, self.write_raw_alike(&write, raw)?))
+                };
+                let (ours_took, (raw_took, alike_took)) = if round % 2 == 0 {
+                    let raw = raw_takes()?;
                     (self.write_ours(&write, ours)?, raw)
                 } else {
                     let ours = self.write_ours(&write, ours)?;
-                    (ours, self.write_raw(&write, raw)?)
+                    (ours, raw_takes()?)
                 };
                 let plain_took = plain.edit(ours)?;
                 line = next;
                 // The first round does not count.
                 if round > 0 {
-                    kind.take(&ours_took, raw_took.as_ref(), plain_took);
+                    kind.take(&ours_took, raw_took.as_ref(), alike_took, plain_took);
                 }
             }
         }
         let is_check = self.sample.rule == Rule::Check;
         for kind in kinds {
-            let row = |write, ours: &[f64], raw: &[f64], allowed| -> Result<Written> {
+            let row = |write, ours: &[f64], raw: &[f64], alike: &[f64], allowed| -> Result<Written> {
                 let spread =
                     |values: &[f64]| Spread::of(values.iter().copied()).context("nothing was measured");
                 Ok(Written {
@@ -72,6 +76,7 @@ impl Bench<'_> {
                     write,
                     haft: spread(ours)?,
                     raw: Spread::of(raw.iter().copied()),
+                    raw_alike: Spread::of(alike.iter().copied()),
                     plain: spread(&kind.plain)?,
                     allowed,
                     asked_again: (kind.again, ours.len()),
@@ -79,11 +84,11 @@ impl Bench<'_> {
             };
             // The check itself takes its time, and never the same; what counts is what comes after it.
             let allowed = (!is_check).then_some(self.sample.rule.allowed());
-            tables.writes.push(row(kind.name, &kind.ours, &kind.raw, allowed)?);
+            tables.writes.push(row(kind.name, &kind.ours, &kind.raw, &kind.raw_alike, allowed)?);
             if is_check {
                 let allowed = Some(self.sample.rule.allowed());
                 let mut after =
-                    row("… from the end of cargo check", &kind.ours_after, &kind.raw_after, allowed)?;
+                    row("… from the end of cargo check", &kind.ours_after, &kind.raw_after, &[], allowed)?;
                 after.asked_again.0 = 0;
                 tables.writes.push(after);
             }
@@ -139,6 +144,27 @@ impl Bench<'_> {
         Ok(Some(verdict))
     }
 
+    /// The same write once more, with all that Haft asks about it too. Only where both hear of it in the same way.
+    fn write_raw_alike(&self, write: &Write<'_>, raw: &mut Raw) -> Result<Option<f64>> {
+        let rule = self.sample.rule;
+        if !matches!(rule, Rule::Pull | Rule::Version) {
+            return Ok(None);
+        }
+        let edited = self.language.edited();
+        // Back to the text before, which is not measured.
+        raw.write(&edited, &self.language.edited_text(write.old), rule, |_| true)?;
+        thread::sleep(PAUSE);
+        let changed = self.language.changed().context("the edited file has no function")?;
+        let is_gopls = self.sample.server == "gopls";
+        let begin = Instant::now();
+        raw.before(&changed, rule, !is_gopls)?;
+        raw.write(&edited, &write.text, rule, |_| true)?;
+        if is_gopls {
+            raw.diagnose(&edited)?;
+        }
+        Ok(Some(milliseconds(begin)))
+    }
+
     /// When `cargo check` last ended, in seconds since 1970.
     fn stamp(&self) -> Option<f64> {
         fs::read_to_string(self.place.join("cargo-ended")).ok()?.trim().parse().ok()
@@ -184,6 +210,7 @@ struct Kind {
     text: fn(usize) -> (usize, bool),
     ours: Vec<f64>,
     raw: Vec<f64>,
+    raw_alike: Vec<f64>,
     plain: Vec<f64>,
     ours_after: Vec<f64>,
     raw_after: Vec<f64>,
@@ -197,6 +224,7 @@ impl Kind {
             text,
             ours: Vec::new(),
             raw: Vec::new(),
+            raw_alike: Vec::new(),
             plain: Vec::new(),
             ours_after: Vec::new(),
             raw_after: Vec::new(),
@@ -204,9 +232,10 @@ impl Kind {
         }
     }
 
-    fn take(&mut self, ours: &Verdict, raw: Option<&Verdict>, plain: f64) {
+    fn take(&mut self, ours: &Verdict, raw: Option<&Verdict>, alike: Option<f64>, plain: f64) {
         self.ours.push(ours.spent);
         self.raw.extend(raw.map(|raw| raw.spent));
+        self.raw_alike.extend(alike);
         self.plain.push(plain);
         self.ours_after.extend(ours.after_check);
         self.raw_after.extend(raw.and_then(|raw| raw.after_check));
