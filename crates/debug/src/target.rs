@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// What a caller asked to have debugged.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Launch {
     pub(crate) program: Option<String>,
     pub(crate) arguments: Vec<String>,
@@ -28,6 +28,8 @@ pub(crate) struct Launch {
     pub(crate) test: bool,
     pub(crate) directory: Option<String>,
     pub(crate) variables: Map<String, Value>,
+    /// Whether Python processes below the program are debugged too.
+    pub(crate) subprocesses: bool,
 }
 
 /// Everything that a session is made from.
@@ -169,7 +171,9 @@ impl Job<'_> {
             python::start(self.supervisor, pythons, self.workdir.root(), &self.context.cancel).await?;
         let started = started.map_err(|why| self.unusable(&why, &install))?;
         let interpreter = started.interpreter.as_deref();
-        let launch = python::launch(&script, &arguments, self.directory(), &self.wish.variables, interpreter);
+        let mut launch =
+            python::launch(&script, &arguments, self.directory(), &self.wish.variables, interpreter);
+        launch["subProcess"] = self.wish.subprocesses.into();
         Ok(prepared(self.adapter, title, started.transport, launch))
     }
 

@@ -96,6 +96,9 @@ pub struct DebugArguments {
     /// launch: environment variables.
     #[serde(default)]
     pub env: Map<String, Value>,
+    /// launch: debug the Python processes that the program starts, too. Each of them starts a second later for it: false where there are many.
+    #[serde(default = "yes")]
+    pub subprocesses: bool,
     /// launch, attach: dart, debugpy, lldb or delve, where it is not clear.
     #[serde(default)]
     pub adapter: Option<String>,
@@ -200,6 +203,10 @@ impl Tool for Debug {
             Op::Terminate => self.terminate().await,
         }
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn needed<T>(value: Option<T>, op: &str, field: &str) -> Result<T, ToolError> {

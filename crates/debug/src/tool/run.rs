@@ -76,6 +76,7 @@ impl Debug {
             test: arguments.test,
             directory: arguments.cwd,
             variables: arguments.env,
+            subprocesses: arguments.subprocesses,
         };
         let session = self.debugger.launch(wish, context).await?;
         self.started(&session, "Started", arguments.wait_seconds, context).await

@@ -122,6 +122,16 @@ print('alone', flush=True)
 ";
 
 #[tokio::test]
+async fn processes_are_left_alone_on_demand() {
+    let bench = project(&[("starter.py", STARTER), ("child.py", CHILD)]);
+    bench.ok(json!({"op": "breakpoints", "file": "child.py", "lines": [4]})).await;
+    let end = bench.ok(json!({"op": "launch", "program": "starter.py", "subprocesses": false})).await;
+    assert_eq!((end.state(), end.output()), ("exited", "child said 14\n"), "{}", end.text);
+    assert_eq!(end.fields.get("processes"), None);
+    bench.end().await;
+}
+
+#[tokio::test]
 async fn a_process_that_outlives_the_program_is_debugged_to_its_end() {
     let bench = project(&[("leaver.py", LEAVER), ("stays.py", STAYS)]);
     bench.ok(json!({"op": "breakpoints", "file": "stays.py", "lines": [6]})).await;
