@@ -54,6 +54,11 @@ impl Display {
         self.data.get(mime).and_then(Value::as_str)
     }
 
+    /// Whether there is something to be decoded.
+    pub(crate) fn has_picture(&self) -> bool {
+        PICTURES.into_iter().any(|mime| self.data.contains_key(mime))
+    }
+
     /// The encoded picture and its media type.
     pub(crate) fn picture(&self) -> Option<(&'static str, Vec<u8>)> {
         PICTURES.into_iter().find_map(|mime| {

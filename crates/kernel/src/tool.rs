@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::{
     Kernels,
     cell::Language,
+    display::Display,
     kernels::Request,
     limits::SOURCE,
     render,
@@ -145,7 +146,8 @@ impl Tool for Eval {
                 .notices
                 .push(format!("timeout_seconds is at most {}; the cell ran with that", most.as_secs()));
         }
-        let heavy = evaluated.ran.as_ref().is_some_and(|ran| !ran.displays.is_empty());
+        // A thread for what is only text would cost more than it saves.
+        let heavy = evaluated.ran.as_ref().is_some_and(|ran| ran.displays.iter().any(Display::has_picture));
         if !heavy {
             return render::answer(evaluated, language);
         }

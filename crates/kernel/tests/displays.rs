@@ -256,6 +256,11 @@ class Markdown:
 async fn the_best_form_of_a_value_is_taken_and_no_repr_fails_a_cell() {
     let bench = Bench::new();
     bench.python(SHAPES).await;
+    let more = "class Closed:
+    def __getattribute__(self, name): raise RuntimeError(name)
+class Leaves:
+    def __repr__(self): raise SystemExit(3)";
+    assert!(!bench.python(more).await.is_error);
     for (code, shown) in [
         ("Broken()", "<Broken: its repr raised ValueError: no>"),
         ("BrokenHtml()", "<plain>\n[_repr_html_ raised ValueError: no html]"),
@@ -264,6 +269,8 @@ async fn the_best_form_of_a_value_is_taken_and_no_repr_fails_a_cell() {
         ("Markdown()", "*m*"),
         ("[Broken(), 1]", "[<Broken: its repr raised ValueError: no>, 1]"),
         ("Anything()", "anything"),
+        ("Closed()", "<Closed: showing it raised RuntimeError: __class__>"),
+        ("Leaves()", "<Leaves: its repr raised SystemExit: 3>"),
         ("Html", "<class '__main__.Html'>"),
         (
             "(1,), {'a': {1}}, [], frozenset({2}), b'x', {}",

@@ -361,7 +361,7 @@ class Handle:
 
 def show(value, display_id=None, update=False, result=False):
     # Plotly's own display wants a browser, and prints the whole figure where it finds none; its HTML is better.
-    own = None if type(value).__module__.startswith("plotly.") else real(value, "_ipython_display_")
+    own = None if str(type(value).__module__).startswith("plotly.") else real(value, "_ipython_display_")
     if own is not None:
         try:
             own()
@@ -372,20 +372,29 @@ def show(value, display_id=None, update=False, result=False):
             print("<%s: _ipython_display_ raised %s: %s>" % (type(value).__name__, type(problem).__name__, problem), file=sys.stderr)
     frame = {"result": result, "update": update, "id": display_id}
     try:
-        table = table_of(value)
+        frame.update(shape_of(value))
+    except (Exception, SystemExit) as problem:
+        # An object that lets nobody ask it anything.
+        frame["data"] = {"text/plain": "<%s: showing it raised %s: %s>" % (type(value).__name__, type(problem).__name__, problem)}
+    W.emit(frame)
+
+
+def shape_of(value):
+    """What a display says of a value: data by media type, and the table or the picture that it is."""
+    shape = {}
+    try:
+        shape["table"] = table_of(value)
     except Exception:
-        table = None
+        pass
     try:
         small, original = smaller(value)
     except Exception:
         small, original = None, None
-    frame["data"] = packed(bundle_of(value if small is None else small))
-    if small is not None and any(mime.startswith("image/") for mime in frame["data"]):
-        frame["original"] = original
-        frame["data"]["text/plain"] = text_of(value)
-    if table is not None:
-        frame["table"] = table
-    W.emit(frame)
+    shape["data"] = packed(bundle_of(value if small is None else small))
+    if small is not None and any(mime.startswith("image/") for mime in shape["data"]):
+        shape["original"] = original
+        shape["data"]["text/plain"] = text_of(value)
+    return shape
 
 
 def display(*objects, include=None, exclude=None, metadata=None, transient=None, display_id=None, raw=False, clear=False, **_more):
