@@ -32,6 +32,13 @@ pub(crate) const RETRIES: usize = 5;
 pub(crate) const EMPTY_USES: Duration = Duration::from_secs(3);
 /// Between two questions for it.
 pub(crate) const EMPTY_USES_PAUSE: Duration = Duration::from_millis(250);
+/// A question with at least this limit that is not answered counts as a sign that the server hangs.
+pub(crate) const HANG_LIMIT: Duration = Duration::from_secs(5);
+/// Questions in a row that a server may let pass without a word of any kind before it is ended and started again. One that works at something for half a minute and is silent about it is as
+/// good as gone to whoever asks.
+pub(crate) const SILENT_ROW: usize = 2;
+/// Questions of one kind in a row that it may leave unanswered while it answers others.
+pub(crate) const SILENT_METHOD: usize = 3;
 /// How long a server may take to answer `shutdown`.
 pub(crate) const SHUTDOWN: Duration = Duration::from_secs(2);
 /// How long a server may take to say its version when it is asked on the command line.

@@ -243,6 +243,27 @@ async fn a_server_that_dies_in_a_request_is_reported_and_the_next_call_has_a_new
 }
 
 #[tokio::test]
+async fn a_server_that_answers_nothing_is_ended_and_the_next_call_has_a_new_one() {
+    // No reply at all: to what it is asked in its first life.
+    let scene = Scene::new(json!({ "capabilities": hovers(), "rules": [
+        { "on": "textDocument/hover", "start": 1, "do": [] },
+        rule("textDocument/hover", json!([{ "reply": { "contents": "second life" } }])),
+    ] }));
+    let server = scene.server().await;
+    let limit = Duration::from_secs(5);
+    for _ in 0..2 {
+        let answer = server.request("textDocument/hover", json!({}), limit).await;
+        assert_eq!(answer, Err(RequestError::TimedOut(limit)));
+    }
+    assert_eq!(server.gone().as_deref(), Some("it had not said a word to 2 questions in a row"));
+    assert_eq!(scene.hover().await, "second life");
+    let status = scene.lsp(json!({ "action": "status" })).await;
+    assert!(status.all_text().contains("it had not said a word"), "{}", status.all_text());
+    assert_eq!(scene.fake.starts(), 2);
+    scene.end().await;
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_read_does_not_stall_anybody() {
     let scene = Scene::new(
         json!({ "capabilities": hovers(), "rules": [rule("textDocument/didSave", json!([{ "deaf": true }]))] }),

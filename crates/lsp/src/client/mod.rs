@@ -79,6 +79,8 @@ struct Inner {
     pending: Mutex<Pending>,
     next: AtomicU64,
     in_flight: AtomicUsize,
+    /// Messages of the server.
+    received: AtomicU64,
     /// Cancelled when the connection is over.
     over: CancellationToken,
 }
@@ -103,6 +105,7 @@ impl Client {
             pending: Mutex::default(),
             next: AtomicU64::new(1),
             in_flight: AtomicUsize::new(0),
+            received: AtomicU64::new(0),
             over: CancellationToken::new(),
         });
         tokio::spawn(write_all(writer, queue, answers, Arc::downgrade(&inner), inner.over.clone()));
@@ -150,6 +153,11 @@ impl Client {
         self.inner.in_flight.load(Ordering::Relaxed)
     }
 
+    /// How many messages of any kind have come.
+    pub(crate) fn received(&self) -> u64 {
+        self.inner.received.load(Ordering::Relaxed)
+    }
+
     /// Ends the connection: whoever waits for an answer hears `why`.
     pub(crate) fn close(&self, why: &str) {
         self.inner.fail(why);
@@ -158,6 +166,11 @@ impl Client {
     /// Whether the connection is over.
     pub(crate) fn is_over(&self) -> bool {
         self.inner.over.is_cancelled()
+    }
+
+    /// Why the connection is over.
+    pub(crate) fn why_over(&self) -> String {
+        self.inner.why_gone()
     }
 
     /// Fires when the connection is over.
@@ -306,6 +319,7 @@ async fn read_all<R: AsyncRead + Unpin>(
             }
         };
         let Some(inner) = inner.upgrade() else { break "it was let go".to_owned() };
+        inner.received.fetch_add(1, Ordering::Relaxed);
         match message {
             // Batches are not part of LSP; taking them apart costs nothing.
             Value::Array(several) => {

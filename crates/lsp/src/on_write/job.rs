@@ -287,9 +287,15 @@ pub(super) async fn run(
         let (inner, job) = (&inner, &job);
         Some(async move { after(inner, job, file, server, given, complete).await })
     });
-    join_all(checks).await;
-    job.progress.send_replace(Progress { own: true, finished: false });
-    join_all(dependants.iter().map(|of| others(&inner, &job, of, &marks, complete))).await;
+    let own = async {
+        join_all(checks).await;
+        job.progress.send_replace(Progress { own: true, finished: false });
+    };
+    // The server works on both at once, so the one is not waited for before the other is asked.
+    let told = join_all(dependants.iter().map(|of| all_told_after(&job, &of.server)));
+    let ((), told) = tokio::join!(own, told);
+    let rest = dependants.iter().zip(told);
+    join_all(rest.map(|(of, told)| others(&inner, &job, of, &marks, complete, told))).await;
 }
 
 /// Notes what is going to be looked at beside the files of the commit, so that a result that comes before that can say so.
@@ -459,6 +465,17 @@ async fn all_told(inner: &Inner, job: &Job, server: &Server) -> bool {
     diagnose(job, server, DEPENDANTS).await.is_ok()
 }
 
+/// The same after a change; what came of it, of a server that has to be asked.
+async fn all_told_after(job: &Job, server: &Server) -> Option<DependantState> {
+    if !settles_on_request(server) {
+        return None;
+    }
+    Some(match diagnose(job, server, patience(server)).await {
+        Ok(()) => DependantState::LookedAt,
+        Err(error) => DependantState::Left(format!("{}: {error}", server.id())),
+    })
+}
+
 async fn diagnose(job: &Job, server: &Server, limit: Duration) -> Result<(), RequestError> {
     let files: Vec<String> = job.files.iter().map(|file| crate::uri::from_path(&file.path)).collect();
     let params = json!({ "command": DIAGNOSE, "arguments": [{ "Files": files }] });
@@ -467,7 +484,14 @@ async fn diagnose(job: &Job, server: &Server, limit: Duration) -> Result<(), Req
 
 /// What the change did to other files, as far as the server says so: what it answers about those that use what changed and those that are open and whose state before is
 /// known, and what it published about any (SPEC W5).
-async fn others(inner: &Inner, job: &Job, of: &Dependants, marks: &BTreeMap<String, u64>, complete: bool) {
+async fn others(
+    inner: &Inner,
+    job: &Job,
+    of: &Dependants,
+    marks: &BTreeMap<String, u64>,
+    complete: bool,
+    told: Option<DependantState>,
+) {
     let server = &of.server;
     let rules = rules::of(server.spec());
     let complete = complete && rules.whole_workspace;
@@ -502,13 +526,7 @@ async fn others(inner: &Inner, job: &Job, of: &Dependants, marks: &BTreeMap<Stri
             found.push(one);
         }
     }
-    if settles_on_request(server) {
-        let state = match diagnose(job, server, patience(server)).await {
-            Ok(()) => DependantState::LookedAt,
-            Err(error) => DependantState::Left(format!("{}: {error}", server.id())),
-        };
-        settled.push((None, state));
-    }
+    settled.extend(told.map(|state| (None, state)));
     if rules.exact.is_none() {
         for (path, published) in server.published_since(mark) {
             let is_inside = path.starts_with(inner.checkout.workdir().root());

@@ -49,6 +49,7 @@ async fn place(kind: Kind, silent: u64, seed: u64) -> Place {
     let servers = Servers::new(environment.clone(), Supervisor::new(environment));
     let checkout = Checkout::new(servers, Workdir::new(&root).unwrap(), table);
     let (server, far) = testing::server(spec.into(), &root, Fake::capabilities(kind));
+    server.keep_though_silent();
     Fake::serve(kind, silent, seed, far);
     checkout.put_server(&root.join(FILES[0]), server.into()).await;
     Place { _root: dir, root, watch: WriteDiagnostics::new(checkout) }

@@ -1,6 +1,7 @@
 //! The servers of this process: one per server and root, started when first asked for, shared by all runs, stopped when idle, started
 //! again with growing pauses when they die (SPEC L2, L7).
 
+mod capabilities;
 mod checkout;
 mod disk;
 mod documents;
@@ -8,6 +9,7 @@ mod given;
 mod heard;
 mod interest;
 mod server;
+mod silence;
 mod start;
 mod status;
 #[cfg(test)]
@@ -28,6 +30,7 @@ pub use checkout::{Checkout, Place, WhyNot};
 pub use documents::{Document, DocumentError};
 pub use heard::{Published, Work};
 pub use server::{Server, ServerState, SyncError};
+pub(crate) use silence::Asked;
 pub use status::ServerStatus;
 
 use crate::{
@@ -67,6 +70,7 @@ struct Slot {
     state: watch::Sender<SlotState>,
     /// When it died by itself, the recent times.
     deaths: Mutex<VecDeque<(Instant, String)>>,
+    unanswered: silence::Unanswered,
 }
 
 #[derive(Clone)]
@@ -226,6 +230,7 @@ impl Servers {
         let mut count = 0;
         for slot in slots {
             slot.deaths().clear();
+            slot.unanswered.lock().unwrap_or_else(PoisonError::into_inner).clear();
             if let Some(server) = slot.up() {
                 count += 1;
                 server.shut_down().await;
@@ -299,7 +304,8 @@ async fn start_into(
 ) -> Result<(), String> {
     let started = start::start(&processes, spec, found, root, &workdir).await;
     let result = match started {
-        Ok(server) => {
+        Ok(mut server) => {
+            server.unanswered = starting.slot.unanswered.clone();
             starting.slot.state.send_replace(SlotState::Up(Arc::new(server)));
             Ok(())
         }
@@ -379,7 +385,11 @@ impl Hub {
     fn slot(&self, key: &Key) -> Arc<Slot> {
         let mut table = self.slots();
         let slot = table.slots.entry(key.clone()).or_insert_with(|| {
-            Arc::new(Slot { state: watch::Sender::new(SlotState::Down), deaths: Mutex::default() })
+            Arc::new(Slot {
+                state: watch::Sender::new(SlotState::Down),
+                deaths: Mutex::default(),
+                unanswered: silence::Unanswered::default(),
+            })
         });
         slot.clone()
     }

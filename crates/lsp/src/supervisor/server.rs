@@ -16,10 +16,12 @@ use tokio::{io::AsyncReadExt, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    capabilities::static_capability,
     disk::{DiskChange, DiskWatch},
     documents::{self, Document, DocumentError, Documents},
     heard::{Heard, Published, Work},
     interest::Interest,
+    silence::{Silence, Unanswered},
 };
 use crate::{
     client::{Client, RequestError},
@@ -54,6 +56,8 @@ pub struct Server {
     pub(super) last_save: AtomicU64,
     /// When the first document was opened, in milliseconds after `started`; 0 while there is none.
     pub(super) opened: AtomicU64,
+    pub(super) silence: Mutex<Silence>,
+    pub(super) unanswered: Unanswered,
 }
 
 /// How a server is.
@@ -127,9 +131,7 @@ impl Server {
         if let Some(why) = self.ended.borrow().clone() {
             return Some(why);
         }
-        self.client
-            .is_over()
-            .then(|| self.heard.state().closed.clone().unwrap_or_else(|| "it is being stopped".into()))
+        self.client.is_over().then(|| self.client.why_over())
     }
 
     /// Warnings of the server about itself (`experimental/serverStatus`).
@@ -199,8 +201,14 @@ impl Server {
     /// Sends a request; see [`Client::request`]. The words of [`RequestError::Gone`] say how the server ended.
     pub async fn request(&self, method: &str, params: Value, limit: Duration) -> Result<Value, RequestError> {
         self.touch();
+        let asked = self.asking();
         let answer = self.client.request(method, params, limit).await;
         self.touch();
+        match &answer {
+            Ok(_) | Err(RequestError::Refused { .. }) => self.answered(method),
+            Err(RequestError::TimedOut(_)) => self.unanswered(method, asked, limit),
+            Err(_) => {}
+        }
         match answer {
             Err(RequestError::Gone(why)) => Err(RequestError::Gone(self.epitaph(why).await)),
             other => other,
@@ -524,38 +532,6 @@ fn is_translation_unit(path: &Path) -> bool {
 /// Progress of a project check, which says nothing about whether the server has loaded.
 fn is_check(token: &str) -> bool {
     token.contains("flycheck") || token.contains("cargo check")
-}
-
-/// Where a server's capabilities say that it offers a method.
-fn static_capability<'a>(capabilities: &'a Value, method: &str) -> Option<&'a Value> {
-    let field = match method {
-        "textDocument/definition" => "definitionProvider",
-        "textDocument/typeDefinition" => "typeDefinitionProvider",
-        "textDocument/implementation" => "implementationProvider",
-        "textDocument/references" => "referencesProvider",
-        "textDocument/hover" => "hoverProvider",
-        "textDocument/documentSymbol" => "documentSymbolProvider",
-        "workspace/symbol" => "workspaceSymbolProvider",
-        "textDocument/codeAction" => "codeActionProvider",
-        "textDocument/rename" => "renameProvider",
-        "textDocument/diagnostic" => "diagnosticProvider",
-        "textDocument/prepareCallHierarchy" => "callHierarchyProvider",
-        "workspace/executeCommand" => "executeCommandProvider",
-        "textDocument/prepareRename" => {
-            let rename = capabilities.get("renameProvider")?;
-            return rename.get("prepareProvider");
-        }
-        "codeAction/resolve" => {
-            let action = capabilities.get("codeActionProvider")?;
-            return action.get("resolveProvider");
-        }
-        "textDocument/didSave" => {
-            let sync = capabilities.get("textDocumentSync")?;
-            return sync.get("save");
-        }
-        _ => return None,
-    };
-    capabilities.get(field)
 }
 
 /// Reads a server's error output to its end and keeps the last of it.

@@ -129,7 +129,13 @@ impl Checkout {
             ..base
         };
         if let Some(server) = self.peek(&place) {
-            return running(base, &server);
+            // What may come again, and explains why a first answer was slow.
+            let again = self.deaths(&place).last().map(|why| format!("it was started again: {why}"));
+            let why_not = [base.why_not.clone(), again].into_iter().flatten().collect::<Vec<_>>().join("; ");
+            return running(
+                ServerStatus { why_not: (!why_not.is_empty()).then_some(why_not), ..base },
+                &server,
+            );
         }
         if let Some(why) = self.deaths(&place).last() {
             return ServerStatus { state: "failed".into(), why_not: Some(why.clone()), ..base };

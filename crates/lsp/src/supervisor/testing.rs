@@ -59,6 +59,8 @@ pub(crate) fn server(spec: Arc<ServerSpec>, root: &Path, capabilities: Value) ->
         unsettled: Mutex::default(),
         last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),
+        silence: Mutex::default(),
+        unanswered: Arc::default(),
     };
     let (reader, writer) = tokio::io::split(far);
     (server, FarEnd { reader, writer, ended: ending })

@@ -186,6 +186,11 @@ pub(crate) fn failed(server: &Server, method: &str, error: &RequestError) -> Too
         RequestError::Stuck => {
             format!("{id} has stopped reading its input. `lsp` with action \"reload\" restarts it.")
         }
+        RequestError::TimedOut(limit) if server.gone().is_some() => format!(
+            "{id} did not answer {method} within {} s. Nothing is known. {}, so Haft has ended it; the next call starts it again.",
+            limit.as_secs_f32(),
+            sentence(&server.gone().unwrap_or_default())
+        ),
         RequestError::TimedOut(limit) => format!(
             "{id} did not answer {method} within {} s, and was told to give it up. Nothing is known. Try again, or `lsp` with action \"reload\" restarts it.",
             limit.as_secs_f32()
@@ -197,6 +202,13 @@ pub(crate) fn failed(server: &Server, method: &str, error: &RequestError) -> Too
             format!("{id} refused {method}: {} (error {code}).", message.trim_end_matches('.'))
         }
     })
+}
+
+/// Words with a capital, of several lines the first.
+fn sentence(words: &str) -> String {
+    let first = words.lines().next().unwrap_or_default().trim_end_matches(['.', ':']);
+    let mut characters = first.chars();
+    characters.next().map(|c| c.to_uppercase().chain(characters).collect()).unwrap_or_default()
 }
 
 pub(super) fn is_empty(value: &Value) -> bool {
