@@ -387,3 +387,11 @@ fn a_diff_is_cut_for_the_model_and_whole_for_programs() {
     let diff = proposed.structured["diff"].as_str().unwrap();
     assert_eq!(diff.matches("+bar(1);").count(), 601);
 }
+
+#[test]
+fn a_statement_taken_out_of_a_line_takes_its_separator() {
+    assert_eq!(rewritten("a.py", "a = 1; b = foo(2); c = 3\n", "b = foo($A)", ""), "a = 1; c = 3\n");
+    assert_eq!(rewritten("a.py", "if x: foo(); bar()\n", "foo()", ""), "if x: bar()\n");
+    assert_eq!(rewritten("a.sh", "f() { foo; bar; }\n", "foo", ""), "f() { bar; }\n");
+    assert_eq!(rewritten("a.tsx", "<Foo a={1} b=\"x\" c />;\n", "b=\"x\"", ""), "<Foo a={1} c />;\n");
+}

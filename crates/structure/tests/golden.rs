@@ -5,7 +5,7 @@
 
 mod patterns;
 
-use patterns::check;
+use patterns::{binding, check};
 
 const DART: &str = "\
 class W extends State<X> {
@@ -613,5 +613,148 @@ fn whole_declarations_are_found() {
         ("cmake", "if($A)\n$$$B\nendif()", "if(X)\nset(A 1)\nendif()\n", &["if(X)\nset(A 1)\nendif()"]),
         ("svelte", "<p>$X</p>", "<div><p>a</p></div>", &["<p>a</p>"]),
         ("markdown", "# $T", "# a\n\nb\n", &["# a"]),
+    ]);
+}
+
+#[test]
+fn fragments_that_were_read_as_something_else_are_found() {
+    check(&[
+        // A constructor was an enum's constant with a body.
+        (
+            "java",
+            "A() { $$$B }",
+            "class A { A() { super(); this.x = 1; } }",
+            &["A() { super(); this.x = 1; }"],
+        ),
+        ("java", "public $C(int $X) { $$$B }", "class A { public A(int x) { } }", &["public A(int x) { }"]),
+        ("java", "A(1) { void m() {} }", "enum E { A(1) { void m() {} } }", &["A(1) { void m() {} }"]),
+        ("java", "super($$$A);", "class A { A() { super(1); f(); } }", &["super(1);"]),
+        (
+            "java",
+            "@GetMapping(value = $V, $$$R)",
+            "class A { @GetMapping(value = \"/y\", produces = \"z\") void f() {} }",
+            &["@GetMapping(value = \"/y\", produces = \"z\")"],
+        ),
+        // An annotation was searched as an expression only.
+        (
+            "python",
+            "Optional[$T]",
+            "def f(x: Optional[int]) -> Optional[str]: return Optional[y]\n",
+            &["Optional[int]", "Optional[str]", "Optional[y]"],
+        ),
+        (
+            "python",
+            "@app.route($$$A)\n$$$D\nasync def $F($$$P): $$$B",
+            "@app.route(\"/\")\n@login\n@other(1)\nasync def f(): pass\n",
+            &["@app.route(\"/\")\n@login\n@other(1)\nasync def f(): pass"],
+        ),
+        // A switch expression was a property called `switch`, a lambda a property's value.
+        (
+            "c-sharp",
+            "$X switch { $$$A }",
+            "class A { int f() { return x switch { 1 => 2, _ => 3 }; } }",
+            &["x switch { 1 => 2, _ => 3 }"],
+        ),
+        (
+            "c-sharp",
+            "_ => $V",
+            "class A { int f() { g(_ => 1); return x switch { _ => 3 }; } }",
+            &["_ => 1", "_ => 3"],
+        ),
+        (
+            "c-sharp",
+            "$I => new { $$$A }",
+            "class A { void f() { l.Select(i => new { i.B }); } }",
+            &["i => new { i.B }"],
+        ),
+        // A trailing return type and a body were a variable with its value in braces, a lambda a function.
+        (
+            "cpp",
+            "auto $F($$$A) -> $R { $$$B }",
+            "auto h(int u) -> int { return u; }\nstruct A { template <class U> auto g(U u) -> decltype(u) { return u; } };",
+            &["auto h(int u) -> int { return u; }", "auto g(U u) -> decltype(u) { return u; }"],
+        ),
+        (
+            "cpp",
+            "template <class $U> auto $F($$$A) -> $R { $$$B }",
+            "struct A { template <class U> auto g(U u) -> decltype(u) { return u; } };",
+            &["template <class U> auto g(U u) -> decltype(u) { return u; }"],
+        ),
+        (
+            "cpp",
+            "[$$$C]($$$A) { $$$B }",
+            "void f() { g([&, x](int a) { return a; }); }",
+            &["[&, x](int a) { return a; }"],
+        ),
+        (
+            "cpp",
+            "A(int $X) : $$$I { $$$B }",
+            "class A { A(int x) : x_(x), y_(1) {} };",
+            &["A(int x) : x_(x), y_(1) {}"],
+        ),
+        (
+            "go",
+            "case int, string: $$$B",
+            "package a\nfunc f() { switch x := y.(type) { case int, string: g() } }",
+            &["case int, string: g()"],
+        ),
+        (
+            "php",
+            "match(true) { $$$A }",
+            "<?php $s = match(true) { $a > 1 => 'x', default => 'y' };",
+            &["match(true) { $a > 1 => 'x', default => 'y' }"],
+        ),
+        (
+            "swift",
+            "protocol $P { $$$B }",
+            "protocol P { func m() -> Int\n var v: Int { get } }\n",
+            &["protocol P { func m() -> Int\n var v: Int { get } }"],
+        ),
+    ]);
+}
+
+#[test]
+fn a_variable_in_a_macro_call_stands_for_one_argument() {
+    check(&[
+        (
+            "rust",
+            "assert_eq!($A, $B)",
+            "fn f() { assert_eq!(a.b(), vec![1, 2]); assert_eq!(a, b, \"c\"); assert_eq!(x); assert_eq!(&a[1..], -1); }",
+            &["assert_eq!(a.b(), vec![1, 2])", "assert_eq!(&a[1..], -1)"],
+        ),
+        (
+            "rust",
+            "println!(\"{}\", $X)",
+            "fn f() { println!(\"{}\", x.unwrap()); println!(\"{}\"); }",
+            &["println!(\"{}\", x.unwrap())"],
+        ),
+        ("rust", "vec![$X; $N]", "fn f() { vec![0u8; a + 1]; vec![0, 1]; }", &["vec![0u8; a + 1]"]),
+        (
+            "rust",
+            "assert_eq!($A, $A)",
+            "fn f() { assert_eq!(a.b, a . b); assert_eq!(a, b); }",
+            &["assert_eq!(a.b, a . b)"],
+        ),
+    ]);
+    assert_eq!(
+        binding("rust", "assert!($A, $$$B)", "fn f() { assert!(x == 1, \"a\", b); }", "A").0,
+        "x == 1"
+    );
+}
+
+#[test]
+fn what_looks_alike_to_the_grammar_is_told_apart() {
+    check(&[
+        ("rust", "foo(\"x\")", "fn f() { foo(\"x\"); foo(b\"x\"); foo(c\"x\"); }", &["foo(\"x\")"]),
+        ("ruby", "puts \"a\"", "puts \"a\"\nputs 'a'\n", &["puts \"a\""]),
+        ("c", "#define $A $B", "#define A 1\n#  define B 2\n", &["#define A 1", "#  define B 2"]),
+        (
+            "powershell",
+            "Get-Item -Path $A -Force",
+            "Get-Item -Path $x `\n  -Force\n",
+            &["Get-Item -Path $x `\n  -Force"],
+        ),
+        ("javascript", "foo($A, b)", "foo(\u{a0}1,\u{2003}b\u{feff});", &["foo(\u{a0}1,\u{2003}b\u{feff})"]),
+        ("sql", "COMMENT ON TABLE $T IS 'x'", "COMMENT ON TABLE t IS 'x';\n", &["COMMENT ON TABLE t IS 'x'"]),
     ]);
 }

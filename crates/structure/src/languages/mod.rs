@@ -43,14 +43,22 @@ pub struct Traits {
     /// Node kinds that a `$$$` never takes in beside the built-in ones: clauses that follow a list of statements without a
     /// bracket between, such as `rescue`.
     pub clauses: &'static [&'static str],
+    /// Node kinds that hold loose tokens instead of code, such as what stands in a macro's brackets. Directly in one a `$NAME`
+    /// stands for all tokens up to the next separator.
+    pub loose_trees: &'static [&'static str],
     /// Leaf kinds whose text is compared without the white space around it, because the grammar puts some into the leaf.
     pub loose_leaves: &'static [&'static str],
 }
 
 impl Traits {
     /// Nothing peculiar.
-    pub const PLAIN: Traits =
-        Traits { keywords_any_case: false, soft_semicolons: false, clauses: &[], loose_leaves: &[] };
+    pub const PLAIN: Traits = Traits {
+        keywords_any_case: false,
+        soft_semicolons: false,
+        clauses: &[],
+        loose_trees: &[],
+        loose_leaves: &[],
+    };
 }
 
 /// A context that a fragment is parsed in: `prefix`, the fragment, `suffix` make a whole file (SPEC A4).

@@ -196,7 +196,8 @@ impl<'r, 't> Fit<'r, 't> {
         match &element.what {
             What::Run { .. } => self.run(element, rest, list, from, then),
             What::Token(token) => self.token(token, element, elements, list, from, child, then),
-            What::Any { variable } => {
+            What::Any { variable, loose: true } => self.loose(*variable, rest, list, from, then),
+            What::Any { variable, loose: false } => {
                 let Some(child) = child else { return false };
                 if self.is_any(element, &child)
                     && self.bind(
@@ -317,6 +318,33 @@ impl<'r, 't> Fit<'r, 't> {
             return self.bind(variable, Bound { from, to: from, place, open: false }, |fit| {
                 fit.list(after, list, from, then)
             });
+        }
+        false
+    }
+
+    /// A variable among loose tokens: it takes them up to a separator, as few as will do.
+    fn loose<'p>(
+        &mut self,
+        variable: Option<usize>,
+        rest: &'p [Element],
+        list: List,
+        from: usize,
+        then: Option<&Next<'_, 'p>>,
+    ) -> bool {
+        let Some(first) = self.child(from).filter(|_| from < list.end) else { return false };
+        let mut to = from;
+        while let Some(child) = self.child(to).filter(|_| to < list.end) {
+            if child.is_separator(self.source) || child.node.is_error() {
+                return false;
+            }
+            to += 1;
+            let bound = Bound { from, to, place: first.start, open: false };
+            if self.bind(variable, bound, |fit| fit.list(rest, list, to, then)) {
+                return true;
+            }
+            if self.steps > limits::MATCH_STEPS {
+                return false;
+            }
         }
         false
     }

@@ -162,8 +162,15 @@ impl Scaffolded<'_> {
             node = only.node;
         };
 
-        let mut build =
-            Build { scaffold: self, cursor, depth: 0, elements: 0, misnamed: 0, warnings: Vec::new() };
+        let mut build = Build {
+            scaffold: self,
+            cursor,
+            depth: 0,
+            elements: 0,
+            misnamed: 0,
+            warnings: Vec::new(),
+            loose: false,
+        };
         let (roots, outermost) = if let Some(outer) = chain.first() {
             let inner = chain.last().unwrap_or(outer);
             let element = build.element(inner)?;
@@ -240,6 +247,8 @@ struct Build<'s, 'p, 't> {
     elements: usize,
     misnamed: usize,
     warnings: Vec<String>,
+    /// The elements are loose tokens.
+    loose: bool,
 }
 
 impl<'t> Build<'_, '_, 't> {
@@ -253,7 +262,7 @@ impl<'t> Build<'_, '_, 't> {
             let what = if hole.is_run {
                 What::Run { variable: hole.variable, lists: self.lists(child) }
             } else {
-                What::Any { variable: hole.variable }
+                What::Any { variable: hole.variable, loose: self.loose }
             };
             return Ok(Some(Element { field: child.field, what }));
         }
@@ -266,7 +275,10 @@ impl<'t> Build<'_, '_, 't> {
         let mut kids = Vec::new();
         tree::children(&mut self.cursor, child.node, self.scaffold.source(), self.scaffold.kinds, &mut kids);
         self.depth += 1;
+        let outer = self.loose;
+        self.loose = self.scaffold.language.traits.loose_trees.contains(&child.node.kind());
         let mut children = self.elements(&kids)?;
+        self.loose = outer;
         self.depth -= 1;
         // `$$$BODY;` where statements stand is a run of statements, not one statement.
         let only_run = matches!(children.as_slice(), [run, end] if run.is_run() && end.token().is_some_and(|t| t.trailing));

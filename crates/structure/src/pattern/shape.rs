@@ -34,7 +34,11 @@ pub(crate) enum What {
     /// A node with children, all of which are accounted for.
     Inner { kind: u16, children: Vec<Element> },
     /// `$NAME`. The index is into the reading's variables; `$_` has none.
-    Any { variable: Option<usize> },
+    Any {
+        variable: Option<usize>,
+        /// Among loose tokens, where it stands for as many of them as there are up to a separator.
+        loose: bool,
+    },
     /// `$$$NAME`.
     Run {
         variable: Option<usize>,

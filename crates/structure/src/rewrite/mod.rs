@@ -310,10 +310,18 @@ impl FileStyle<'_> {
             if before > 0 && source[before - 1] == b',' {
                 return before - 1..end;
             }
-            return start..end;
+            // One of the blanks around it is enough.
+            let blank_before = source[..start].last().as_ref().is_some_and(blank);
+            let blanks = source[end..].iter().take_while(blank).count();
+            return start..end + if blank_before { blanks } else { 0 };
         };
         let (indent, first_on_line) = line_indent(source, &self.lines, statement.start);
-        let after = statement.end + source[statement.end..].iter().take_while(blank).count();
+        let mut after = statement.end + source[statement.end..].iter().take_while(blank).count();
+        // What separates it from the next statement on its line is none of either (`a = 1; b = 2`).
+        let separated = source[after..].starts_with(b";") && !source[after..].starts_with(b";;");
+        if separated {
+            after += 1 + source[after + 1..].iter().take_while(blank).count();
+        }
         let rest = &source[after..];
         let line_end = if rest.starts_with(b"\r\n") { 2 } else { usize::from(rest.starts_with(b"\n")) };
         let last_on_line = line_end > 0 || rest.is_empty();

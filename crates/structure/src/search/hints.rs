@@ -230,5 +230,10 @@ fn declares(pattern: &str) -> bool {
         "public ",
         "private ",
     ];
-    words.iter().any(|word| pattern.trim_start().starts_with(word) || pattern.contains(&format!("\n{word}")))
+    // At the start, of a line too, or behind an attribute.
+    let starts = |word: &&str| {
+        pattern.trim_start().starts_with(*word)
+            || ["\n", "] ", ") "].iter().any(|before| pattern.contains(&format!("{before}{word}")))
+    };
+    words.iter().any(|word| starts(&word))
 }

@@ -41,8 +41,10 @@ fn is_function(text: &str) -> bool {
     let head = text.split_once('{').map_or("", |(head, _)| head).trim_end();
     let keyword = ["if", "for", "while", "switch", "catch", "else", "do", "return"];
     let first = text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    let returns = head.rsplit_once("->").is_some_and(|(before, _)| before.trim_end().ends_with([')', 't']));
     text.ends_with('}')
-        && [")", "const", "override", "noexcept", "final"].iter().any(|end| head.ends_with(end))
+        && !text.starts_with('[')
+        && (returns || [")", "const", "override", "noexcept", "final"].iter().any(|end| head.ends_with(end)))
         && !keyword.contains(&first)
 }
 
@@ -58,7 +60,10 @@ pub(super) static CPP: Language = Language {
     shebangs: &[],
     grammar: || tree_sitter_cpp::LANGUAGE.into(),
     rungs: &[
-        Rung::new("declaration", "", "\n").declares().only(&["function_definition"]).when(is_function),
+        Rung::new("declaration", "", "\n")
+            .declares()
+            .only(&["function_definition", "template_declaration"])
+            .when(is_function),
         Rung::new("block", "void zq() ", "\n")
             .only(&["compound_statement"])
             .when(super::is_braced)
@@ -66,6 +71,9 @@ pub(super) static CPP: Language = Language {
         Rung::new("type", "void zq() { ", " zq; }")
             .only(&["qualified_identifier", "template_type"])
             .when(super::is_generic),
+        Rung::new("expression", "void zq() { return ", "; }")
+            .only(&["lambda_expression"])
+            .when(|text| text.starts_with('[')),
         Rung::new("case", "void zq() { switch (x) {\n", "\n} }").only(&["case_statement"]).statement(),
         Rung::new("else clause", "void zq() { if (x) {} ", "\n}").only(&["else_clause"]),
         Rung::new("catch clause", "void zq() { try {} ", "\n}").only(&["catch_clause"]),
@@ -86,7 +94,7 @@ pub(super) static CPP: Language = Language {
         Rung::new("type", "int zq = sizeof(", ");").only(&["type_descriptor"]),
         Rung::new("enumerator", "enum zq {\n", "\n};").only(&["enumerator"]),
     ],
-    holes: &["%", "%;", "int %", "int %;", "case %:", "\"%\""],
+    holes: &["%", "%;", "int %", "int %;", "case %:", "\"%\"", "%(0)"],
     traits: Traits { loose_leaves: &["preproc_arg"], ..Traits::PLAIN },
 };
 

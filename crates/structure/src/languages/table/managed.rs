@@ -2,6 +2,17 @@
 
 use crate::languages::{Language, Rung, Traits};
 
+/// `Name(…) {…}` with modifiers at most before it is a constructor; it could be an enum's constant with a body.
+#[cfg(feature = "java")]
+fn is_constructor(text: &str) -> bool {
+    let Some((head, _)) = text.split_once('(') else { return false };
+    let mut words = head.split_whitespace().rev();
+    let named = words.next().is_some_and(|name| name.starts_with(|c: char| c == '$' || c.is_uppercase()));
+    named
+        && text.ends_with('}')
+        && words.all(|word| word.starts_with('@') || ["public", "protected", "private"].contains(&word))
+}
+
 #[cfg(feature = "java")]
 pub(super) static JAVA: Language = Language {
     id: "java",
@@ -18,10 +29,17 @@ pub(super) static JAVA: Language = Language {
             .statement(),
         Rung::new("clause", "class Zq { void zq() { try {} ", "\n} }")
             .only(&["catch_clause", "finally_clause"]),
+        Rung::new("member", "class Zq {\n", "\n}")
+            .declares()
+            .only(&["constructor_declaration"])
+            .when(is_constructor),
         Rung::new("statement", "class Zq { void zq() {\n", "\n} }").declares(),
         Rung::new("statement", "class Zq { void zq() {\n", ";\n} }").declares().completes(),
         Rung::new("member", "class Zq {\n", "\n}").declares(),
         Rung::new("member", "class Zq {\n", ";\n}").declares().completes(),
+        Rung::new("constructor's first statement", "class Zq { Zq() {\n", "\n} }")
+            .only(&["explicit_constructor_invocation"])
+            .statement(),
         Rung::new("interface member", "interface Zq {\n", "\n}").declares(),
         Rung::new("declaration", "", "\n").declares(),
         Rung::new("declaration", "", ";\n").declares().completes(),
@@ -33,9 +51,26 @@ pub(super) static JAVA: Language = Language {
         Rung::new("type", "class Zq { ", " zq; }"),
         Rung::new("enum constant", "enum Zq {\n", "\n}").only(&["enum_constant"]),
     ],
-    holes: &["%", "%;", "%();", "Zq %", "case %:", "void %() {}", "\"%\""],
+    holes: &["%", "%;", "%();", "Zq %", "case %:", "void %() {}", "\"%\"", "% = 0"],
     traits: Traits::PLAIN,
 };
+
+/// `x switch {…}`, which in a class could be a property of that name.
+#[cfg(feature = "c-sharp")]
+fn is_switch_expression(text: &str) -> bool {
+    text.ends_with('}') && text.split_once('{').is_some_and(|(head, _)| head.trim_end().ends_with(" switch"))
+}
+
+/// `x => …` and `(x, y) => …`, which in a class could be a property's value.
+#[cfg(feature = "c-sharp")]
+fn is_lambda(text: &str) -> bool {
+    text.split_once("=>").is_some_and(|(head, _)| {
+        let head = head.trim();
+        let head = head.strip_prefix("async").map_or(head, str::trim_start);
+        (head.starts_with('(') && head.ends_with(')'))
+            || (!head.is_empty() && head.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$')))
+    })
+}
 
 #[cfg(feature = "c-sharp")]
 pub(super) static C_SHARP: Language = Language {
@@ -48,6 +83,13 @@ pub(super) static C_SHARP: Language = Language {
     grammar: || tree_sitter_c_sharp::LANGUAGE.into(),
     rungs: &[
         Rung::new("attribute", "class Zq {\n", "\nvoid zq() {} }").only(&["attribute_list"]),
+        Rung::new("expression", "class Zq { object zq = ", "; }")
+            .only(&["switch_expression"])
+            .when(is_switch_expression),
+        Rung::new("expression", "class Zq { object zq = ", "; }")
+            .only(&["lambda_expression"])
+            .when(is_lambda)
+            .group("arrow"),
         Rung::new("type", "class Zq { ", " zq; }").only(&["generic_name"]).when(super::is_generic),
         Rung::new("case", "class Zq { void zq() { switch (x) {\n", "\n} } }")
             .only(&["switch_section"])
@@ -61,12 +103,13 @@ pub(super) static C_SHARP: Language = Language {
         Rung::new("declaration", "", "\n").declares(),
         Rung::new("expression", "class Zq { object zq = ", "; }"),
         Rung::new("switch arm", "class Zq { int zq = x switch {\n", "\n}; }")
-            .only(&["switch_expression_arm"]),
+            .only(&["switch_expression_arm"])
+            .group("arrow"),
         Rung::new("argument", "class Zq { object zq = zq(", "); }").only(&["argument"]),
         Rung::new("parameter", "class Zq { void zq(", ") {} }").only(&["parameter"]),
         Rung::new("type", "class Zq { ", " zq; }"),
     ],
-    holes: &["%", "%;", "%();", "Zq %", "case %: break;", "void %() {}", "\"%\""],
+    holes: &["%", "%;", "%();", "Zq %", "case %: break;", "void %() {}", "\"%\"", "% => 0"],
     traits: Traits::PLAIN,
 };
 
@@ -161,7 +204,7 @@ pub(super) static SWIFT: Language = Language {
         Rung::new("type", "let zq: ", "\n"),
         Rung::new("attribute", "", "\nfunc zq() {}\n").only(&["attribute"]),
     ],
-    holes: &["%", "%: Zq", "case %: break", "func %() {}", "\"%\""],
+    holes: &["%", "%: Zq", "case %: break", "func %() {}", "\"%\"", "func %()"],
     traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
 };
 

@@ -30,14 +30,16 @@ pub(super) static PYTHON: Language = Language {
         Rung::new("clause", "if x:\n    pass\n", "\n").only(&["elif_clause", "else_clause"]),
         Rung::new("case", "match x:\n ", "\n").only(&["case_clause"]).statement(),
         Rung::new("argument", "zq(", ")").only(&["keyword_argument"]).when(is_tight_pair),
-        Rung::new("statement", "", "\n").statement(),
+        Rung::new("statement", "", "\n").statement().group("subscript"),
+        // `Optional[$T]` is an expression, and another node where it annotates.
+        Rung::new("type", "zq: ", "\n").only(&["generic_type"]).group("subscript"),
         Rung::new("argument", "zq(", ")").only(&["keyword_argument", "dictionary_splat", "list_splat"]),
         Rung::new("pair", "{", "}").only(&["pair", "dictionary_splat"]),
         Rung::new("parameter", "def zq(", "): pass\n"),
         Rung::new("decorator", "", "\ndef zq(): pass\n").only(&["decorator"]),
         Rung::new("comprehension clause", "[x for y in z ", "]").only(&["for_in_clause", "if_clause"]),
     ],
-    holes: &["%", "%: 0", "case %: pass", "\"%\""],
+    holes: &["%", "%: 0", "case %: pass", "\"%\"", "@%"],
     traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
 };
 
@@ -122,7 +124,7 @@ pub(super) static PHP: Language = Language {
         ]),
         Rung::new("attribute", "<?php\n", "\nfunction zq() {}\n").only(&["attribute_list"]),
     ],
-    holes: &["%", "$%", "%;", "function %() {}", "case %:", "'%'"],
+    holes: &["%", "$%", "%;", "function %() {}", "case %:", "'%'", "% => 0"],
     traits: Traits { keywords_any_case: true, ..Traits::PLAIN },
 };
 

@@ -33,7 +33,7 @@ pub(super) static RUST: Language = Language {
         Rung::new("generic parameter", "fn zq<", ">() {}"),
     ],
     holes: &["%", "%: Zq", "% => 0", "fn %() {}", "\"%\"", "%;"],
-    traits: Traits::PLAIN,
+    traits: Traits { loose_trees: &["token_tree"], ..Traits::PLAIN },
 };
 
 #[cfg(feature = "go")]
@@ -48,9 +48,11 @@ pub(super) static GO: Language = Language {
     rungs: &[
         Rung::new("case", "package zq\nfunc zq() { switch x {\n", "\n} }\n")
             .only(&["expression_case", "default_case"])
+            .group("case")
             .statement(),
         Rung::new("type case", "package zq\nfunc zq() { switch x.(type) {\n", "\n} }\n")
             .only(&["type_case"])
+            .group("case")
             .statement(),
         Rung::new("select case", "package zq\nfunc zq() { select {\n", "\n} }\n")
             .only(&["communication_case"])
@@ -66,6 +68,8 @@ pub(super) static GO: Language = Language {
             .only(&["parameter_declaration", "variadic_parameter_declaration"]),
         Rung::new("for clause", "package zq\nfunc zq() { for ", " {} }\n")
             .only(&["range_clause", "for_clause"]),
+        Rung::new("constant", "package zq\nconst (\n", "\n)\n").only(&["const_spec"]).statement(),
+        Rung::new("variable", "package zq\nvar (\n", "\n)\n").only(&["var_spec"]).statement(),
         Rung::new("import", "package zq\nimport (\n", "\n)\n").only(&["import_spec"]),
     ],
     holes: &["%", "% int", "case %:", "%: 0", "\"%\"", "%()"],
