@@ -4,7 +4,7 @@ use std::{collections::VecDeque, path::PathBuf};
 
 use tokio::{fs::File, io::AsyncWriteExt};
 
-use crate::limits::{KEPT, SPOOLED};
+use crate::limits::{CHUNK, KEPT, SPOOLED};
 
 /// A stretch of a stream.
 #[derive(Debug, PartialEq, Eq)]
@@ -95,6 +95,8 @@ pub(crate) struct Kept {
     /// Bytes of it that an answer shows.
     shown: usize,
     spool: Option<File>,
+    /// What the file lacks: a line at a time would be a hop to another thread for each.
+    unwritten: Vec<u8>,
     /// Bytes in the file.
     pub(crate) spooled: u64,
     /// Why there is no file though there should be one.
@@ -114,16 +116,21 @@ impl Kept {
         if rest.is_empty() {
             return;
         }
-        self.spool(rest).await;
+        self.spool(rest, false).await;
         let rest = &rest[rest.len().saturating_sub(KEPT)..];
         let excess = (self.tail.len() + rest.len()).saturating_sub(KEPT);
         self.tail.drain(..excess.min(self.tail.len()));
         self.tail.extend(rest);
     }
 
-    async fn spool(&mut self, rest: &[u8]) {
+    /// Takes more of the whole in; `last` when nothing comes any more.
+    async fn spool(&mut self, rest: &[u8], last: bool) {
         let Some(place) = &self.place else { return };
         if self.trouble.is_some() || self.spooled >= SPOOLED {
+            return;
+        }
+        self.unwritten.extend_from_slice(rest);
+        if self.unwritten.len() < CHUNK && !last {
             return;
         }
         let written = async {
@@ -136,8 +143,9 @@ impl Kept {
                 self.spool = Some(file);
             }
             if let Some(file) = &mut self.spool {
-                file.write_all(rest).await?;
-                self.spooled += rest.len() as u64;
+                file.write_all(&self.unwritten).await?;
+                self.spooled += self.unwritten.len() as u64;
+                self.unwritten.clear();
             }
             Ok::<(), std::io::Error>(())
         }
@@ -155,8 +163,8 @@ impl Kept {
 
     /// Closes the file; answers where the whole is, if there is one.
     pub(crate) async fn finish(mut self) -> Stored {
-        if self.spool.is_none() && self.total > self.shown as u64 {
-            self.spool(&[]).await;
+        if !self.unwritten.is_empty() || (self.spool.is_none() && self.total > self.shown as u64) {
+            self.spool(&[], true).await;
         }
         if let Some(file) = &mut self.spool
             && let Err(error) = file.flush().await
