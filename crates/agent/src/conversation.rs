@@ -184,7 +184,7 @@ impl Conversation {
         });
         let question_time = setup.config.question_timeout_seconds().unwrap_or(QUESTION_TIMEOUT_SECONDS);
         let checkout = Table::shipped()
-            .and_then(|table| table.with(setup.config.language_servers()))
+            .map(|table| table.with_what_fits(setup.config.language_servers()))
             .map(|table| Checkout::new(servers, workdir.clone(), table))
             .map_err(|error| error.to_string());
         let diagnostics = checkout.as_ref().ok().map(|checkout| WriteDiagnostics::new(checkout.clone()));

@@ -30,7 +30,7 @@ pub(crate) async fn servers(
     fetch: bool,
 ) -> anyhow::Result<Vec<Line>> {
     let processes = Supervisor::new(environment.clone());
-    let table = Table::shipped()?.with(config.language_servers())?;
+    let table = Table::shipped()?.with_what_fits(config.language_servers());
     let servers = Servers::new(environment.clone(), processes.clone());
     let checkout = Checkout::new(servers, Workdir::new(directory)?, table);
     let mut status = relevant(&checkout).await;
@@ -46,7 +46,11 @@ pub(crate) async fn servers(
         status = relevant(&checkout).await;
     }
     processes.shutdown().await;
-    Ok(status.into_iter().map(|server| line(server, checkout.table())).collect())
+    let mut lines: Vec<Line> = status.into_iter().map(|server| line(server, checkout.table())).collect();
+    for (id, why) in checkout.table().broken() {
+        lines.push(Line { usable: false, detail: format!("{id}: {why}"), remedy: None });
+    }
+    Ok(lines)
 }
 
 /// The servers with a root here. Of alternatives only the one that is used, or, where there is none, one that could be had.

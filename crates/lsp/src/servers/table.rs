@@ -259,6 +259,8 @@ pub enum TableError {
 pub struct Table {
     servers: Vec<Arc<ServerSpec>>,
     preferred: BTreeSet<String>,
+    /// What config says and what cannot be: by server, in words.
+    broken: BTreeMap<String, String>,
 }
 
 const SHIPPED: &str = include_str!("table.toml");
@@ -279,7 +281,7 @@ impl Table {
         }
         // toml's tables are sorted by name; the file's order is the order of preference.
         servers.sort_by_key(|spec| order.iter().position(|id| *id == spec.id));
-        Ok(Table { servers, preferred: BTreeSet::new() })
+        Ok(Table { servers, preferred: BTreeSet::new(), broken: BTreeMap::new() })
     }
 
     /// Lays what config says over the table.
@@ -305,6 +307,28 @@ impl Table {
         let preferred = &self.preferred;
         self.servers.sort_by_key(|spec| !preferred.contains(&spec.id));
         Ok(self)
+    }
+
+    /// Lays over the table what config says as far as it makes sense. A server whose entry does not is switched off, and [`Table::broken`] says why: the others are none the worse for it.
+    pub fn with_what_fits(mut self, overrides: &BTreeMap<String, ServerOverride>) -> Self {
+        for (id, change) in overrides {
+            match self.clone().with(&BTreeMap::from([(id.clone(), change.clone())])) {
+                Ok(table) => self = table,
+                Err(error) => {
+                    self.broken
+                        .insert(id.clone(), format!("{error}; it is switched off until that is mended"));
+                    if let Some(spec) = self.servers.iter_mut().find(|spec| spec.id == *id) {
+                        *spec = Arc::new(ServerSpec { disabled: true, ..ServerSpec::clone(spec) });
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    /// Servers whose entry in config makes no sense, and why.
+    pub fn broken(&self) -> &BTreeMap<String, String> {
+        &self.broken
     }
 
     /// All of them, the disabled ones included.

@@ -43,9 +43,10 @@ impl Checkout {
         let mut list = Vec::new();
         for spec in self.table().servers() {
             if spec.disabled {
+                let broken = self.table().broken().get(&spec.id).cloned();
                 list.push(ServerStatus {
                     state: "disabled".into(),
-                    why_not: Some("switched off in haft.toml".into()),
+                    why_not: Some(broken.unwrap_or_else(|| "switched off in haft.toml".into())),
                     ..blank(spec)
                 });
                 continue;
@@ -58,6 +59,9 @@ impl Checkout {
             for root in here {
                 list.push(self.rooted(spec, root, &roots).await);
             }
+        }
+        for (id, why) in self.table().broken().iter().filter(|(id, _)| self.table().get(id).is_none()) {
+            list.push(ServerStatus { state: "disabled".into(), why_not: Some(why.clone()), ..unknown(id) });
         }
         list
     }
@@ -170,8 +174,12 @@ impl Checkout {
 }
 
 fn blank(spec: &ServerSpec) -> ServerStatus {
+    unknown(&spec.id)
+}
+
+fn unknown(id: &str) -> ServerStatus {
     ServerStatus {
-        id: spec.id.clone(),
+        id: id.to_owned(),
         root: None,
         marker: None,
         binary: None,

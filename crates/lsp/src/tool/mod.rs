@@ -11,10 +11,16 @@ mod state;
 mod symbols;
 pub(crate) mod target;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use haft_system::Changes;
-use haft_tool::{Access, Context, Output, Tier, Tool, ToolError, Touch};
+use haft_tool::{Access, Content, Context, Output, Tier, Tool, ToolError, Touch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,12 +68,14 @@ pub struct LspArguments {
 pub struct Lsp {
     checkout: Checkout,
     staging: Option<(Changes, Arc<dyn Stage>)>,
+    /// Whether it was said which servers config switches off by mistake.
+    told: AtomicBool,
 }
 
 impl Lsp {
     /// A tool over the servers of a working directory. Code actions are listed, not worked out.
     pub fn new(checkout: Checkout) -> Self {
-        Lsp { checkout, staging: None }
+        Lsp { checkout, staging: None, told: AtomicBool::new(false) }
     }
 
     /// The same, but edits of code actions are worked out against `changes` and wait in `stage`.
@@ -100,15 +108,32 @@ impl Tool for Lsp {
     }
 
     async fn call(&self, arguments: LspArguments, context: &Context) -> Result<Output, ToolError> {
+        let status = arguments.action == LspAction::Status;
         tokio::select! {
             biased;
             () = context.cancel.cancelled() => Err(ToolError::Cancelled),
-            answer = self.answer(arguments, context) => answer,
+            answer = self.answer(arguments, context) => self.with_broken(status, answer),
         }
     }
 }
 
 impl Lsp {
+    /// With a first answer, what of config makes no sense: a server that is switched off by mistake is not missed by whoever gets an answer from another. `status` says it each time.
+    fn with_broken(&self, status: bool, answer: Result<Output, ToolError>) -> Result<Output, ToolError> {
+        let broken = self.checkout.table().broken();
+        if broken.is_empty() || self.told.swap(true, Ordering::Relaxed) || status {
+            return answer;
+        }
+        let words: Vec<String> = broken.values().map(|why| format!("\n({why}.)")).collect();
+        match answer {
+            Ok(output) => Ok(output.with(Content::text(words.concat().trim_start()))),
+            Err(ToolError::Model { text, structured }) => {
+                Err(ToolError::Model { text: text + &words.concat(), structured })
+            }
+            Err(other) => Err(other),
+        }
+    }
+
     async fn answer(&self, arguments: LspArguments, context: &Context) -> Result<Output, ToolError> {
         match arguments.action {
             LspAction::Diagnostics => self.diagnostics(&arguments, context).await,

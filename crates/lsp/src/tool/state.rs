@@ -9,7 +9,10 @@ use crate::{ServerStatus, servers::Role};
 impl Lsp {
     pub(super) async fn status(&self) -> Output {
         let list = self.checkout.status().await;
-        let text = words(&list);
+        let mut text = words(&list);
+        for why in self.checkout.table().broken().values() {
+            text.push_str(&format!("\n{why}."));
+        }
         Output::text(text).structured(json!({ "servers": list }))
     }
 

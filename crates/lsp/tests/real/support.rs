@@ -100,7 +100,11 @@ impl Project {
     pub(crate) fn switch_off(&mut self, servers: &[&str]) {
         let off = ServerOverride { disabled: Some(true), ..ServerOverride::default() };
         let overrides = servers.iter().map(|id| ((*id).to_owned(), off.clone())).collect();
-        let table = Table::shipped().unwrap().with(&overrides).unwrap();
+        self.with_table(Table::shipped().unwrap().with(&overrides).unwrap());
+    }
+
+    /// With other servers than the known ones.
+    pub(crate) fn with_table(&mut self, table: Table) {
         let workdir = Workdir::new(&self.root).unwrap();
         self.checkout = Checkout::new(self.checkout.servers().clone(), workdir, table);
         let tool = Lsp::new(self.checkout.clone()).staging(self.changes.clone(), self.staged.clone());

@@ -1,5 +1,6 @@
 //! What other agents have got wrong.
 
+use haft_lsp::servers::{ServerOverride, Table};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -105,5 +106,37 @@ async fn a_definition_in_a_project_without_a_configuration_file_is_not_the_impor
     ];
     let project = Project::new("project", path, &files);
     assert_eq!(project.places("definition", "main.js", 2, "greet").await, ["util.js:1"]);
+    project.checkout.servers().shut_down().await;
+}
+
+/// One entry that makes no sense used to switch all language servers off.
+#[tokio::test]
+async fn a_broken_entry_in_config_switches_off_that_server_and_no_other() {
+    let Some(path) = path_with(&["ty", "pyright-langserver"]) else { return };
+    let files = [("pyproject.toml", "[project]\nname = \"x\"\n"), ("a.py", "x = 1\ny = x\n")];
+    let mut project = Project::new("project", path, &files);
+    let entry = |text: &str| toml::from_str::<ServerOverride>(text).unwrap();
+    let overrides = [
+        ("mine".to_owned(), entry("command = ['mine']\nlanguages = { my = 'my' }\n")),
+        ("pyright".to_owned(), entry("command = []\n")),
+        ("basedpyright".to_owned(), entry("disabled = true\n")),
+    ];
+    project.with_table(Table::shipped().unwrap().with_what_fits(&overrides.into()));
+    let first = project.ask("definition", "a.py", 2, "x").await;
+    assert!(!first.is_error, "{}", first.all_text());
+    let second = project.ask("definition", "a.py", 2, "x").await;
+    project.write("b.my", "x\n");
+    let unknown = project.ask("definition", "b.my", 1, "x").await;
+    let status = project.lsp(json!({ "action": "status" })).await;
+    let said: Vec<String> = status.all_text().lines().rev().take(2).map(str::to_owned).collect();
+    insta::assert_snapshot!(
+        [first.all_text(), second.all_text(), unknown.all_text(), said.join("\n")].join("\n---\n")
+    );
+    let servers = status.structured["servers"].as_array().unwrap();
+    let state = |id: &str| servers.iter().find(|one| one["id"] == id).unwrap()["state"].clone();
+    assert_eq!(
+        (state("ty"), state("pyright"), state("mine")),
+        (json!("ready"), json!("disabled"), json!("disabled"))
+    );
     project.checkout.servers().shut_down().await;
 }
