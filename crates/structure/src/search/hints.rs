@@ -76,7 +76,7 @@ pub(super) fn nothing_found(
         let tokens: Vec<String> = tokens.into_iter().collect();
         hints.push(format!("{} is in none of the files that were searched.", tokens.join(" or ")));
     } else if *holders == 0 {
-        hints.push("No file holds all of the words and signs of the pattern.".to_owned());
+        hints.push("No file that was searched holds all of the words and signs of the pattern.".to_owned());
     } else {
         hints.push(format!(
             "{holders} file{} all of the words and signs of the pattern, but not in this shape.",
@@ -235,5 +235,5 @@ fn declares(pattern: &str) -> bool {
         pattern.trim_start().starts_with(*word)
             || ["\n", "] ", ") "].iter().any(|before| pattern.contains(&format!("{before}{word}")))
     };
-    words.iter().any(|word| starts(&word))
+    words.iter().any(starts)
 }

@@ -192,7 +192,7 @@ pub enum SearchError {
         refusals: Vec<(&'static str, String)>,
     },
     /// Nothing is there.
-    #[error("`{path}` does not exist.")]
+    #[error("`{path}` does not exist.{}", glob_hint(path))]
     Missing {
         /// As shown.
         path: String,
@@ -225,6 +225,15 @@ pub enum SearchError {
     /// The caller gave up.
     #[error("cancelled")]
     Cancelled,
+}
+
+/// What to say to somebody who gave a pattern of names for a path.
+fn glob_hint(path: &str) -> &'static str {
+    if path.contains(['*', '?', '{']) {
+        " `path` is one file or directory; give the directory, and `language` to select."
+    } else {
+        ""
+    }
 }
 
 /// The ids of all languages, for messages and schemas.
@@ -348,7 +357,8 @@ pub fn search(
         total: ran.matches,
         total_is_lower_bound: ran.searched < prepared.listing.files.len(),
         files_with_matches: ran.files_with_matches,
-        files_searched: ran.searched,
+        // A file that was left out is no file that was searched.
+        files_searched: ran.searched.saturating_sub(ran.skipped.len()),
         files_listed: prepared.listing.files.len(),
         candidates: ran.candidates,
         candidate_bytes: ran.candidate_bytes,
