@@ -11,7 +11,7 @@ use tree_sitter::{Node, Tree, TreeCursor};
 
 use crate::limits;
 use crate::pattern::build;
-use crate::pattern::shape::{Compare, Element, Shape, Token, What, is_closing};
+use crate::pattern::shape::{Compare, Element, GAP, Shape, Token, What, is_closing};
 use crate::pattern::{Reading, Variable};
 use crate::tree::{self, Child, Kinds};
 use crate::types::Binding;
@@ -410,8 +410,10 @@ impl<'r, 't> Fit<'r, 't> {
     fn is_any(&self, element: &Element, child: &Child) -> bool {
         let agree = fields_agree(element, child);
         let text = child.text(self.source);
-        let is_node =
-            child.named || text == b"_" || (element.field.is_some() && element.field == child.field);
+        let is_node = child.named
+            || child.kind == GAP
+            || text == b"_"
+            || (element.field.is_some() && element.field == child.field);
         agree
             && is_node
             && !child.is_separator(self.source)

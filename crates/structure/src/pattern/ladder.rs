@@ -55,6 +55,15 @@ pub(super) fn climb(language: &'static Language, pattern: &str) -> Result<Compil
             Err(_) => open.push(rung),
         }
     }
+    // What is searched together is tried as hard in each of its contexts.
+    let joined =
+        |rung: &Rung| !rung.group.is_empty() && accepted.iter().any(|(other, _)| other.group == rung.group);
+    let (grouped, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|rung| shapes_differ && joined(rung));
+    for rung in grouped {
+        if let Ok(built) = climber.shaped(rung) {
+            accepted.push((rung, built));
+        }
+    }
     // Where the plain reading is sound, the others would only be hints, and each costs dozens of parses.
     if shapes_differ && accepted.iter().all(|(_, built)| built.misnamed > 0) {
         for rung in open {

@@ -110,9 +110,9 @@ pub(super) static HCL: Language = Language {
     shebangs: &[],
     grammar: || tree_sitter_hcl::LANGUAGE.into(),
     rungs: &[
-        Rung::new("body", "", "\n").statement(),
+        Rung::new("body", "", "\n").statement().group("assignment"),
         Rung::new("expression", "zq = ", "\n"),
-        Rung::new("element", "zq = {", "}\n").only(&["object_elem"]),
+        Rung::new("element", "zq = {", "}\n").only(&["object_elem"]).group("assignment"),
     ],
     holes: &["%", "% = 1", "\"%\"", "% {}"],
     traits: Traits::PLAIN,
@@ -151,11 +151,12 @@ pub(super) static SQL: Language = Language {
     grammar: || tree_sitter_sequel::LANGUAGE.into(),
     rungs: &[
         Rung::new("statement", "", "\n").statement(),
-        Rung::new("column definition", "CREATE TABLE zq (", ");\n")
-            .only(&["column_definition", "constraint"]),
         Rung::new("expression", "SELECT a FROM b WHERE ", ";\n"),
         Rung::new("clause", "SELECT a FROM b ", ";\n"),
         Rung::new("term", "SELECT ", " FROM b;\n"),
+        // Last, since it takes nearly every two words for a name and its type.
+        Rung::new("column definition", "CREATE TABLE zq (", ");\n")
+            .only(&["column_definition", "constraint"]),
     ],
     holes: &["%", "'%'", "1"],
     traits: Traits { keywords_any_case: true, ..Traits::PLAIN },

@@ -285,6 +285,6 @@ pub(super) static DOCKERFILE: Language = Language {
     shebangs: &[],
     grammar: || tree_sitter_containerfile::LANGUAGE.into(),
     rungs: &[Rung::new("instruction", "", "\n").statement()],
-    holes: &["%", "RUN %", "\"%\""],
+    holes: &["%", "RUN %", "\"%\"", "1"],
     traits: Traits { keywords_any_case: true, ..Traits::PLAIN },
 };
