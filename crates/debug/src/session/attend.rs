@@ -113,6 +113,9 @@ pub(super) async fn attend(
     done: watch::Sender<bool>,
 ) {
     let launched = shared.company.launched;
+    // `process` ends with everything below it, which can be later than the program by more than a moment.
+    let adapter = process.as_ref().and_then(|process| ProcessWatch::open(process.pid()).ok());
+    let adapter_is_dead = || adapter.as_ref().is_some_and(ProcessWatch::has_ended);
     tokio::select! {
         biased;
         () = shared.when(|state| matches!(state.phase, Phase::Ended(_)).then_some(())) => {}
@@ -143,6 +146,9 @@ pub(super) async fn attend(
                 if shared.when_within(WATCHDOG, known).await.is_some() {
                     break;
                 }
+                if adapter_is_dead() {
+                    break;
+                }
                 let now = shared.events();
                 let stands = shared.look(|state| matches!(state.phase, Phase::Stopped(_)));
                 if stands || now == heard || round >= WATCHDOG_ROUNDS {
@@ -160,7 +166,7 @@ pub(super) async fn attend(
     if role == Role::Leader {
         shared.company.close("the program has ended");
     }
-    if !closed {
+    if !closed && !adapter_is_dead() {
         // Every adapter answers differently, delve sometimes with an error and lldb-dap by aborting: what counts is that it is
         // gone afterwards.
         let arguments = json!({"restart": false, "terminateDebuggee": launched});
