@@ -395,3 +395,32 @@ fn a_statement_taken_out_of_a_line_takes_its_separator() {
     assert_eq!(rewritten("a.sh", "f() { foo; bar; }\n", "foo", ""), "f() { bar; }\n");
     assert_eq!(rewritten("a.tsx", "<Foo a={1} b=\"x\" c />;\n", "b=\"x\"", ""), "<Foo a={1} c />;\n");
 }
+
+#[test]
+fn an_if_without_its_only_statement_does_not_take_the_next_one() {
+    let c = "int f(void) {\n  if (x)\n    foo(1);\n  return 0;\n}\n";
+    let expected = "int f(void) {\n  if (x)\n    {}\n  return 0;\n}\n";
+    assert_eq!(rewritten("a.c", c, "foo($A);", ""), expected);
+    assert_eq!(rewritten("a.c", c, "foo($A)", ""), expected);
+    assert_eq!(rewritten("a.js", "if (x)\n  foo()\nbar()\n", "foo()", ""), "if (x)\n  {}\nbar()\n");
+    assert_eq!(
+        rewritten("a.java", "class A { void f() { if (x) a(); else foo(1); b(); } }\n", "foo($A);", ""),
+        "class A { void f() { if (x) a(); else {} b(); } }\n"
+    );
+    assert_eq!(
+        rewritten("a.js", "while (x) foo();\nfor (const a of b) foo();\n", "foo();", ""),
+        "while (x) {}\nfor (const a of b) {}\n"
+    );
+    assert_eq!(rewritten("a.js", "if (x) { foo(); }\n", "foo();", ""), "if (x) { }\n");
+}
+
+#[test]
+fn what_has_a_line_for_itself_takes_it_along() {
+    let java = "class A {\n    @Override\n    public void f() { }\n}\n";
+    assert_eq!(rewritten("A.java", java, "@Override", ""), "class A {\n    public void f() { }\n}\n");
+    let html = "<div>\r\n  <p class=\"a\">x</p>\r\n  <p>y</p>\r\n</div>\r\n";
+    assert_eq!(rewritten("a.html", html, "<p class=\"a\">$T</p>", ""), "<div>\r\n  <p>y</p>\r\n</div>\r\n");
+    assert_eq!(rewritten("a.yaml", "a:\n  b: c\n  d: e\n", "b: c", ""), "a:\n  d: e\n");
+    let go = "package a\n\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n";
+    assert_eq!(rewritten("a.go", go, "\"os\"", ""), "package a\n\nimport (\n\t\"fmt\"\n)\n");
+}

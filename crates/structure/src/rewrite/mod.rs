@@ -19,6 +19,7 @@ use self::{
 use crate::{
     limits::MAX_REWRITTEN_BYTES,
     lines::Lines,
+    tree::only_terminated,
     types::{Binding, Match},
 };
 
@@ -262,6 +263,11 @@ impl FileStyle<'_> {
             }
         }
         if piece.text.iter().all(u8::is_ascii_whitespace) {
+            if let Some(range) = self.only_body(found) {
+                let mut text = Piece::default();
+                text.push(b"{}");
+                return Ok(Edit { found: found.range.clone(), range, text });
+            }
             return Ok(Edit {
                 found: found.range.clone(),
                 range: self.removal(found),
@@ -293,6 +299,33 @@ impl FileStyle<'_> {
         Piece { text, fixed }
     }
 
+    /// The statement that a match is, where it is all that an `if`, an `else` or a loop does and stands in no braces. Without it the
+    /// next statement would be what they do, so empty braces take its place.
+    fn only_body(&self, found: &Match) -> Option<Range<usize>> {
+        if found.statement.is_some() {
+            return None;
+        }
+        let range = &found.range;
+        let mut node = self.tree.root_node().descendant_for_byte_range(range.start, range.end)?;
+        while let Some(outer) = node.parent() {
+            if !only_terminated(range, &outer.byte_range(), self.source) {
+                break;
+            }
+            node = outer;
+        }
+        let parent = node.parent()?;
+        let place = (0..parent.child_count() as u32)
+            .find(|at| parent.child(*at).is_some_and(|child| child.id() == node.id()))
+            .and_then(|at| parent.field_name_for_child(at));
+        let is_body = parent.kind() == "else_clause"
+            || (parent.kind().ends_with("_statement")
+                && matches!(place, Some("body" | "consequence" | "alternative")));
+        let is_statement =
+            node.kind().ends_with("_statement") && !self.source[node.byte_range()].starts_with(b"{");
+        (is_body && is_statement && only_terminated(range, &node.byte_range(), self.source))
+            .then(|| node.byte_range())
+    }
+
     /// What goes when a match is replaced by nothing: a whole statement takes its line along, an element its separator.
     fn removal(&self, found: &Match) -> Range<usize> {
         let source = self.source;
@@ -309,6 +342,17 @@ impl FileStyle<'_> {
                 start - source[..start].iter().rev().take_while(|byte| byte.is_ascii_whitespace()).count();
             if before > 0 && source[before - 1] == b',' {
                 return before - 1..end;
+            }
+            // What has its lines for itself takes them along.
+            let (indent, first_on_line) = line_indent(source, &self.lines, start);
+            let behind = end + source[end..].iter().take_while(blank).count();
+            let line_end = match &source[behind..] {
+                [b'\r', b'\n', ..] => 2,
+                [b'\n', ..] => 1,
+                _ => 0,
+            };
+            if first_on_line && line_end > 0 {
+                return start - indent.len()..behind + line_end;
             }
             // One of the blanks around it is enough.
             let blank_before = source[..start].last().as_ref().is_some_and(blank);
