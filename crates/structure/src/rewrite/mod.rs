@@ -314,7 +314,7 @@ impl FileStyle<'_> {
             node = outer;
         }
         let parent = node.parent()?;
-        let place = (0..parent.child_count() as u32)
+        let place = (0..parent.child_count())
             .find(|at| parent.child(*at).is_some_and(|child| child.id() == node.id()))
             .and_then(|at| parent.field_name_for_child(at));
         let is_body = parent.kind() == "else_clause"
