@@ -150,7 +150,7 @@ pub(crate) const VERIFIED_FILES: usize = 40;
 pub(crate) const OTHER_FILES: usize = 12;
 /// How long a server may take to name the files that use what a change is about to change, and to say what it thinks of them. The change waits for its share of the inline time only;
 /// what the server finds in the changed file itself comes that much later.
-pub(crate) const DEPENDANTS: Duration = Duration::from_secs(2);
+pub(crate) const DEPENDANTS: Duration = Duration::from_secs(1);
 /// Changed symbols whose users are looked for. An edit by hand touches one or two.
 pub(crate) const CHANGED_SYMBOLS: usize = 8;
 /// Writes whose late results are kept until somebody takes them.

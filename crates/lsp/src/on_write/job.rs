@@ -83,6 +83,8 @@ pub(super) struct Found {
     pub(super) is_own: bool,
     /// The write of the file that it is about.
     pub(super) write: u64,
+    /// Of a file that is not of the commit: how many commits had changed it before it was looked at. [`Found::write`] counts those that were only about to.
+    pub(super) commits: Option<u64>,
     /// The text that was looked at, and the one that the baseline is of.
     pub(super) text: Option<Arc<str>>,
     pub(super) before: Option<Arc<str>>,
@@ -436,6 +438,7 @@ async fn after(
             checked,
             is_own: true,
             write: file.write,
+            commits: None,
             text: file.after.clone(),
             before: file.before.clone(),
             complete,
@@ -508,23 +511,24 @@ async fn others(
         asked.extend(more.take(OTHER_FILES.saturating_sub(of.files.len())));
     }
     let until = Instant::now() + patience(server);
-    let waits = asked.iter().map(|path| async move {
-        let name = shown(path);
-        let write = inner.writes(path);
-        let checked = dependants::after(server, path, &name, until).await;
+    let mut settled: Vec<(Option<String>, DependantState)> = Vec::new();
+    // One after the other, for some servers do one thing at a time and cannot be broken off: the next write must not stand behind a dozen files.
+    for path in &asked {
+        let (name, write, commits) = (shown(path), inner.writes(path), inner.commits(path));
+        let is_last = job.files.iter().all(|file| inner.is_current(&file.path, file.write));
+        let checked = if is_last {
+            dependants::after(server, path, &name, until).await
+        } else {
+            Checked::Not("the file that it uses was changed again".into())
+        };
         let state = match &checked {
             Checked::Verified(_) => DependantState::LookedAt,
             Checked::Not(why) => DependantState::Left(format!("{}: {why}", server.id())),
         };
-        let found = other(server, path, name, write, checked, complete);
-        (state, found)
-    });
-    let mut settled: Vec<(Option<String>, DependantState)> = Vec::new();
-    for (state, one) in join_all(waits).await {
-        settled.push((Some(one.shown.clone()), state.clone()));
         if state == DependantState::LookedAt {
-            found.push(one);
+            found.push(other(server, path, name.clone(), (write, commits), checked, complete));
         }
+        settled.push((Some(name), state));
     }
     settled.extend(told.map(|state| (None, state)));
     if rules.exact.is_none() {
@@ -535,8 +539,8 @@ async fn others(
                 continue;
             }
             let list = Diagnostic::list_from_lsp(&shown(&path), &published.diagnostics);
-            let write = inner.writes(&path);
-            found.push(other(server, &path, shown(&path), write, Checked::Verified(list), complete));
+            let writes = (inner.writes(&path), inner.commits(&path));
+            found.push(other(server, &path, shown(&path), writes, Checked::Verified(list), complete));
         }
     }
     let serial = server.serial();
@@ -553,14 +557,16 @@ async fn others(
             }
         }
     }
-    inner.state().heard.insert(server_name(server), serial);
+    let mut state = inner.state();
+    state.heard.insert(server_name(server), serial);
+    state.undisturbed.insert(server_name(server), server.foreign_changes());
 }
 
 fn other(
     server: &Arc<Server>,
     path: &Path,
     shown: String,
-    write: u64,
+    (write, commits): (u64, u64),
     checked: Checked,
     complete: bool,
 ) -> Found {
@@ -571,6 +577,7 @@ fn other(
         checked,
         is_own: false,
         write,
+        commits: Some(commits),
         text: None,
         before: None,
         complete,

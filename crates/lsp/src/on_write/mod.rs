@@ -56,6 +56,8 @@ struct State {
     late: Vec<Arc<Job>>,
     /// Per server the serial up to which its publications about other files were looked at.
     heard: HashMap<String, u64>,
+    /// Per server how often others had changed files when it last said what it thinks of other files.
+    undisturbed: HashMap<String, u64>,
     /// Reasons why nothing could be verified that were told already.
     told: HashSet<String>,
 }
@@ -104,6 +106,10 @@ impl Inner {
 
     fn is_current(&self, path: &Path, write: u64) -> bool {
         self.writes(path) == write
+    }
+
+    fn commits(&self, path: &Path) -> u64 {
+        self.state().ledger.writes(path)
     }
 
     fn writes(&self, path: &Path) -> u64 {

@@ -292,6 +292,7 @@ fn published_since(inner: &Inner, state: &mut State) -> Vec<Found> {
                 checked: Checked::Verified(list),
                 is_own: false,
                 write,
+                commits: None,
                 text: None,
                 before: None,
                 complete: false,
@@ -316,8 +317,9 @@ fn digest(state: &mut State, results: &[Found]) -> Digest {
         let server = found.server.id().to_owned();
         let is_own = found.is_own;
         let place = scope(&found.server, &found.path);
-        // Written and not verified since: that is the business of its own write.
-        if !is_own && state.ledger.is_dirty(&place) {
+        // Written since it was looked at, or written and not verified since: that is the business of its own write.
+        let is_older = found.commits.is_some_and(|commits| commits != state.ledger.writes(&found.path));
+        if !is_own && (is_older || state.ledger.is_dirty(&place)) {
             continue;
         }
         let list = match &found.checked {

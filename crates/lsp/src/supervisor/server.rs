@@ -56,6 +56,8 @@ pub struct Server {
     pub(super) last_save: AtomicU64,
     /// When the first document was opened, in milliseconds after `started`; 0 while there is none.
     pub(super) opened: AtomicU64,
+    /// How often others were seen to have changed files.
+    pub(super) foreign: AtomicU64,
     pub(super) silence: Mutex<Silence>,
     pub(super) unanswered: Unanswered,
 }
@@ -363,14 +365,20 @@ impl Server {
         for part in list.chunks(CHANGES_AT_ONCE) {
             self.notify("workspace/didChangeWatchedFiles", json!({ "changes": part }))?;
         }
+        let is_open = |path: &PathBuf| self.documents().peek(path).is_some();
+        let mut foreign = interesting.iter().any(|path| !is_open(path));
         let doubtful = self.documents().doubtful();
         for path in doubtful {
+            let before = self.document(&path).map(|document| document.version);
             match self.sync_one(&path) {
-                Ok(_) => {}
+                Ok(document) => foreign |= before != Some(document.version),
                 // It cannot be open any more; whoever asks for it hears why.
                 Err(SyncError::Document { .. }) => self.close(&path)?,
                 Err(error) => return Err(error),
             }
+        }
+        if foreign {
+            self.foreign.fetch_add(1, Ordering::Relaxed);
         }
         let may_be_included = |path: &PathBuf| !is_translation_unit(path) && interesting.contains(path);
         if self.spec.resync_dependants && changes.files.keys().any(may_be_included) {
@@ -484,6 +492,11 @@ impl Server {
     /// [`Server::serial`] when a save was last announced: a checker that began before has not seen what was saved. 0 before the first.
     pub(crate) fn last_save(&self) -> u64 {
         self.last_save.load(Ordering::Relaxed)
+    }
+
+    /// How often it was noticed that others had changed files of its root, or files that are open here.
+    pub(crate) fn foreign_changes(&self) -> u64 {
+        self.foreign.load(Ordering::Relaxed)
     }
 
     /// Announces that a file was saved.

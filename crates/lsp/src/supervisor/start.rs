@@ -143,6 +143,7 @@ pub(super) async fn start(
         unsettled: Mutex::default(),
         last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),
+        foreign: AtomicU64::new(0),
         silence: Mutex::default(),
         unanswered: Arc::default(),
     })

@@ -59,6 +59,7 @@ pub(crate) fn server(spec: Arc<ServerSpec>, root: &Path, capabilities: Value) ->
         unsettled: Mutex::default(),
         last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),
+        foreign: AtomicU64::new(0),
         silence: Mutex::default(),
         unanswered: Arc::default(),
     };
