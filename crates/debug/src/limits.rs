@@ -126,6 +126,3 @@ pub(crate) const PROCESS_END: Duration = Duration::from_secs(3);
 
 /// How long a step has before it gives way to a stop in another process: it is done in milliseconds, unless it waits for just that process.
 pub(crate) const STEP_ALONE: Duration = Duration::from_secs(1);
-
-/// Between two looks for a program of which the adapter has not told yet; a look reads the table of processes.
-pub(crate) const FIND_EARLY: Duration = Duration::from_millis(200);

@@ -33,8 +33,6 @@ pub(crate) struct Adapter {
     pub(crate) pages: bool,
     /// Whether it keeps the program's process number to itself.
     pub(crate) hides_pid: bool,
-    /// Whether the program is the child of a process between it and the adapter.
-    pub(crate) has_launcher: bool,
     /// Whether it tells the exit code only after `disconnect`.
     pub(crate) code_with_farewell: bool,
     /// What it takes for a hit condition.

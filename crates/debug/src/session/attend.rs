@@ -158,13 +158,14 @@ pub(super) async fn attend(
             }
         }
     }
+    if role == Role::Leader {
+        // At once: debugpy ends by itself, a moment later, what it finds there.
+        shared.company.close("the program has ended");
+    }
     let (phase, closed) = shared.look(|state| (state.phase.clone(), state.settled.closed));
     if matches!(phase, Phase::Ended(End::Exited { .. })) {
         // Its last words: the exit code, the rest of the output.
         shared.when_within(times.settle, |state| state.settled.is_final().then_some(())).await;
-    }
-    if role == Role::Leader {
-        shared.company.close("the program has ended");
     }
     if !closed && !adapter_is_dead() {
         // Every adapter answers differently, delve sometimes with an error and lldb-dap by aborting: what counts is that it is

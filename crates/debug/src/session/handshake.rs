@@ -7,7 +7,7 @@
 use std::{fmt, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     adapters::Adapter,
-    limits::{FIND_EARLY, SETTLE, START},
+    limits::{SETTLE, START},
     protocol::{Sent, message::one},
 };
 
@@ -95,8 +95,6 @@ impl Session {
                     Err(error) => return Err(self.start_error(error.to_string()).await),
                 },
                 () = cancel.cancelled() => return Err(self.cancelled()),
-                // Never ends; what it finds is watched.
-                () = self.find_early() => {}
                 () = sleep_until(deadline) => {
                     return Err(self.start_error(late(begin, "has not said that it is ready")).await);
                 }
@@ -195,24 +193,6 @@ impl Session {
                 Err(self.start_error(late(begin, "has not started the program")).await)
             }
         }
-    }
-
-    /// debugpy tells the program's number only when that has reported back to it, and waits a minute for one that never will: that was
-    /// killed, or whose interpreter does not run. The program is the child of debugpy's launcher, which is the adapter's child.
-    async fn find_early(&self) {
-        if let Some(adapter) = self.adapter_pid.filter(|_| self.launched && self.adapter.has_launcher) {
-            while self.pid().is_none() {
-                sleep(FIND_EARLY).await;
-                let below = haft_system::process::below(adapter);
-                let launcher = below.iter().find(|process| process.parent == adapter);
-                let program =
-                    launcher.and_then(|launcher| below.iter().find(|each| each.parent == launcher.pid));
-                if let Some(program) = program {
-                    self.shared.with(|state| state.pid = state.pid.or(Some(program.pid)));
-                }
-            }
-        }
-        std::future::pending().await
     }
 
     /// delve does not tell the program's number: it is looked for among what runs below the adapter.

@@ -192,6 +192,7 @@ impl Debug {
                     break answer;
                 }
                 Waited::Ended(_) => {
+                    leader.close_company();
                     let end = leader.settle().await;
                     let mut answer = begin_answer(render::end_state(&end), first);
                     render::end(&mut answer, &end, leader.signal().as_deref());
@@ -199,7 +200,6 @@ impl Debug {
                         render::never_verified(&mut answer, &leader.placed(), workdir);
                     }
                     explain_end(&mut answer, leader, &end);
-                    leader.close_company();
                     break answer;
                 }
                 Waited::Running | Waited::Elsewhere => {
@@ -218,11 +218,11 @@ impl Debug {
 
     /// The answer for a session whose program has ended.
     pub(super) async fn ended(&self, session: &Arc<Session>) -> Answer {
+        session.close_company();
         let end = session.settle().await;
         let mut answer = Answer::new(render::end_state(&end));
         render::end(&mut answer, &end, session.signal().as_deref());
         explain_end(&mut answer, session, &end);
-        session.close_company();
         render::processes(&mut answer, &session.processes(), &session.notices());
         answer
     }

@@ -312,3 +312,22 @@ async fn a_program_that_listens_brings_its_processes_along_and_keeps_them() {
     bench.debugger.shutdown().await;
     assert!(stranger.is_alive());
 }
+
+#[tokio::test]
+async fn a_process_that_has_let_go_of_the_output_is_ended_with_the_program() {
+    let bench = project(&[
+        (
+            "leave.py",
+            "import os, subprocess, sys, time\nnone = subprocess.DEVNULL\nsubprocess.Popen([sys.executable, 'stay.py'], stdin=none, stdout=none, stderr=none)\nwhile not os.path.exists('there'):\n    time.sleep(0.01)\n",
+        ),
+        ("stay.py", "import time\nopen('there', 'w').close()\nwhile True:\n    time.sleep(0.01)\n"),
+    ]);
+    let end = bench.ok(json!({"op": "launch", "program": "leave.py"})).await;
+    assert_eq!((end.state(), end.fields["exit_code"].as_i64()), ("exited", Some(0)), "{}", end.text);
+    assert!(
+        end.text.contains("started by the program, was still there and is ended with it."),
+        "{}",
+        end.text
+    );
+    bench.end().await;
+}
