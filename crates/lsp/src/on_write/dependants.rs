@@ -45,8 +45,8 @@ pub(super) struct Dependant {
     /// As shown; `None`: which files there are is not known.
     pub(super) file: Option<String>,
     pub(super) state: DependantState,
-    /// A result has said that it was still to be looked at.
-    pub(super) told: bool,
+    /// A result has said what came of it.
+    pub(super) said: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,11 +66,11 @@ pub(super) struct Dependants {
 impl Dependant {
     pub(super) fn left(server: &Server, file: Option<String>, why: impl Into<String>) -> Self {
         let state = DependantState::Left(why.into());
-        Dependant { server: server.id().to_owned(), file, state, told: false }
+        Dependant { server: server.id().to_owned(), file, state, said: false }
     }
 
     pub(super) fn waiting(server: &Server, file: Option<String>) -> Self {
-        Dependant { server: server.id().to_owned(), file, state: DependantState::Waiting, told: false }
+        Dependant { server: server.id().to_owned(), file, state: DependantState::Waiting, said: false }
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) async fn before(inner: &Inner, job: &Job, server: &Arc<Server>, files
     };
     let shown = |path: &Path| inner.checkout.workdir().show(path);
     for surplus in users.iter().skip(OTHER_FILES) {
-        leave(Some(shown(surplus)), format!("at most {OTHER_FILES} are"));
+        leave(Some(shown(surplus)), format!("more than {OTHER_FILES} use it"));
     }
     users.truncate(OTHER_FILES);
     // What is known of a file is true still where nobody else has changed anything since.

@@ -42,8 +42,11 @@ pub(super) fn inline(inner: &Inner, job: &Job, waited: Duration) -> Note {
         let digest = digest(&mut state, &results.list[results.delivered..]);
         results.delivered = results.list.len();
         let dependants = results.dependants.clone();
-        for one in &mut results.dependants {
-            one.told = one.state == DependantState::Waiting;
+        // Where nothing is known of the change itself yet, what is known of others is told with that.
+        if !digest.by.is_empty() || !digest.new.is_empty() {
+            for one in &mut results.dependants {
+                one.said = one.state != DependantState::Waiting;
+            }
         }
         (digest, results.waiting.clone(), results.unserved.clone(), dependants)
     };
@@ -140,7 +143,7 @@ pub(super) fn late(inner: &Inner) -> Option<Note> {
         let mut of_job = job.results();
         for one in of_job.dependants.iter_mut().filter(|one| one.state != DependantState::Waiting) {
             // What a later write of the same file made of others is told with that.
-            if std::mem::take(&mut one.told) && is_last {
+            if !std::mem::replace(&mut one.said, true) && is_last {
                 dependants.push(one.clone());
             }
         }
@@ -172,14 +175,20 @@ pub(super) fn late(inner: &Inner) -> Option<Note> {
         );
     }
     let others = Others::of(&dependants);
-    if text.is_empty() && !others.looked_at.is_empty() {
-        text = format!("No new problems in {}.\n", others.looked_at.join(", "));
+    if !text.is_empty() {
+        text.push_str(&others.in_words(&mut state.told));
+    } else if !others.looked_at.is_empty() {
+        text = format!("No new problems in {}.\n{}", several(&others.looked_at), others.left_in_words());
+    } else if others.left.iter().any(|(why, _)| !why.contains(NOT_OFFERED)) {
+        text = others.left_in_words();
     }
-    text.push_str(&others.left_in_words());
     if text.is_empty() {
         return None;
     }
     let mut structured = Map::new();
+    if !dependants.is_empty() {
+        structured.insert("other_files".into(), others.structured());
+    }
     structured.insert("late_diagnostics".into(), json!(digest.new));
     structured.insert("late_verified_files".into(), json!(verified_files(&digest, &[])));
     insert_unknown(&mut structured, &digest);
