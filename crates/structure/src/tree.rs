@@ -193,8 +193,9 @@ impl<'t> Child<'t> {
         let leaf = node.child_count() == 0;
         let start = node.start_byte();
         let mut end = node.end_byte();
-        // Some grammars put the line break into the node (`#define`, Markdown); it is no part of what a reader would select.
-        if !leaf && source.get(end.wrapping_sub(1)) == Some(&b'\n') {
+        // Some grammars put the line break into the node (`#define`, Markdown), or the blank before a `|` (PowerShell); it is no part of
+        // what a reader would select.
+        if !leaf && matches!(source.get(end.wrapping_sub(1)), Some(b'\n' | b' ' | b'\t')) {
             let text = source.get(start..end).unwrap_or_default();
             end = start + text.trim_ascii_end().len();
         }

@@ -758,3 +758,15 @@ fn what_looks_alike_to_the_grammar_is_told_apart() {
         ("sql", "COMMENT ON TABLE $T IS 'x'", "COMMENT ON TABLE t IS 'x';\n", &["COMMENT ON TABLE t IS 'x'"]),
     ]);
 }
+
+#[test]
+fn variables_in_powershell_stand_where_its_own_do() {
+    let source = "function Get-X {\n  if ($Name -eq \"a\") { Write-Host \"x $Name\" }\n  Get-ChildItem -Path $p -Recurse | Where-Object { $_.Length -gt 1 } | ForEach-Object { $_.Name }\n}\n";
+    check(&[
+        ("powershell", "$A -eq $B", source, &["$Name -eq \"a\""]),
+        ("powershell", "if ($A) { $$$B }", source, &["if ($Name -eq \"a\") { Write-Host \"x $Name\" }"]),
+        ("powershell", "Get-ChildItem -Path $P -Recurse", source, &["Get-ChildItem -Path $p -Recurse"]),
+        ("powershell", "Write-Host $X", source, &["Write-Host \"x $Name\""]),
+        ("powershell", "Where-Object { $$$B }", source, &["Where-Object { $_.Length -gt 1 }"]),
+    ]);
+}

@@ -243,8 +243,13 @@ pub(super) static POWERSHELL: Language = Language {
         Rung::new("pair", "$zq = @{ ", " }\n").only(&["hash_entry"]),
         Rung::new("expression", "$zq = ", "\n"),
     ],
-    holes: &["%", "$%", "\"%\"", "% = 1"],
-    traits: Traits { keywords_any_case: true, soft_semicolons: true, ..Traits::PLAIN },
+    holes: &["$%", "%", "\"%\"", "% = 1"],
+    traits: Traits {
+        keywords_any_case: true,
+        soft_semicolons: true,
+        loose_leaves: &["command_argument_sep"],
+        ..Traits::PLAIN
+    },
 };
 
 #[cfg(feature = "make")]
