@@ -101,6 +101,6 @@ pub(super) static ZIG: Language = Language {
         Rung::new("expression", "const zq = ", ";"),
         Rung::new("parameter", "fn zq(", ") void {}").only(&["parameter"]),
     ],
-    holes: &["%", "%;", "%: u8", "%: u8,", "\"%\""],
+    holes: &["%", "%;", "%: u8", "%: u8,", "\"%\"", "% => 0"],
     traits: Traits::PLAIN,
 };
