@@ -123,7 +123,7 @@ each change. Lines must fit exactly or but for white space; a place that is not 
         for (path, bytes) in &finished.seen {
             self.reads.saw(path, bytes);
         }
-        answer::changed(format!("Applied the patch to {files}.{text}"), committed)
+        committed.answer(&format!("Applied the patch to {files}.{text}"))
     }
 }
 

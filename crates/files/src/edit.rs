@@ -9,7 +9,7 @@ use haft_tool::{Access, Context, Output, Tier, Tool, ToolError, Touch};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{Reads, answer, blocking, diff::Diffs, lines::count, reads::Knowledge, target};
+use crate::{Reads, blocking, diff::Diffs, lines::count, reads::Knowledge, target};
 
 /// The tool.
 #[derive(Clone)]
@@ -97,6 +97,6 @@ impl Tool for Edit {
         } else {
             ""
         };
-        answer::changed(text + &link + outdated, committed)
+        committed.answer(&(text + &link + outdated))
     }
 }

@@ -126,7 +126,7 @@ impl Tool for Write {
         let committed = self.changes.commit(set, Self::NAME).await?;
         self.reads.saw(&path.real, &after);
         let text = std::iter::once(headline).chain(said).collect::<Vec<_>>().join("\n");
-        answer::changed(text, committed)
+        committed.answer(&text)
     }
 }
 

@@ -11,7 +11,7 @@ use haft_system::{Changes, Committed, PathState};
 use haft_tool::{Access, Context, Output, Tier, Tool, ToolError, Touch};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     Checkout, Document, Server,
@@ -337,7 +337,6 @@ fn remove_emptied(directories: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 fn answer(plan: &Plan, new_name: &str, committed: Committed, left: &[PathBuf]) -> Result<Output, ToolError> {
-    let Committed { files, notes, warnings, .. } = committed;
     let places: usize = plan.edit.files.iter().map(|file| file.edits).sum();
     let count = plan.edit.files.len();
     let plural =
@@ -356,27 +355,11 @@ fn answer(plan: &Plan, new_name: &str, committed: Committed, left: &[PathBuf]) -
     for directory in left {
         text.push_str(&format!("The directory {} is left because it is not empty.\n", directory.display()));
     }
-    for note in plan.notes.iter().chain(&warnings) {
+    for note in &plan.notes {
         text.push_str(&format!("({note})\n"));
     }
-    let mut structured: Map<String, Value> = Map::new();
-    let listed = serde_json::to_value(&files)
-        .map_err(|error| ToolError::Bug(format!("file changes do not serialise: {error}")))?;
-    structured.insert("files".into(), listed);
-    structured.insert("edits".into(), json!(places));
-    structured.insert("server".into(), json!(plan.server));
-    structured.insert("new_diagnostics".into(), json!([]));
-    structured.insert("verified".into(), json!(false));
-    structured.insert("unverified_because".into(), json!("no language server watches this run's changes"));
-    for note in notes {
-        if note.structured.get("verified") == Some(&Value::Bool(true)) {
-            structured.remove("unverified_because");
-        }
-        structured.extend(note.structured);
-        if let Some(said) = note.text {
-            text.push('\n');
-            text.push_str(said.trim_end());
-        }
-    }
-    Ok(Output { structured, ..Output::text(text.trim_end()) })
+    let mut output = committed.answer(&text)?;
+    output.structured.insert("edits".into(), json!(places));
+    output.structured.insert("server".into(), json!(plan.server));
+    Ok(output)
 }

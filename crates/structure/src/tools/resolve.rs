@@ -6,7 +6,7 @@ use haft_system::{ChangeError, Changes, Committed};
 use haft_tool::{Access, Context, Output, Tier, Tool, ToolError, Touch};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::staging::{Claim, Fate, Staging};
 
@@ -139,11 +139,10 @@ fn with_sequel(error: ToolError, sequel: &str) -> ToolError {
 }
 
 fn accepted(id: &str, origin: &str, committed: Committed) -> Result<Output, ToolError> {
-    let Committed { files, unchanged, notes, warnings } = committed;
-    let count = files.len();
+    let count = committed.files.len();
     let mut text =
         format!("Accepted `{id}` ({origin}): {count} file{} written.", if count == 1 { "" } else { "s" });
-    for file in &files {
+    for file in &committed.files {
         let kind = serde_json::to_value(file.change)
             .map_err(|error| ToolError::Bug(format!("a kind of change does not serialise: {error}")))?;
         text.push_str(&format!("\n- {}: {}", file.file, kind.as_str().unwrap_or("changed")));
@@ -151,29 +150,10 @@ fn accepted(id: &str, origin: &str, committed: Committed) -> Result<Output, Tool
             text.push_str(&format!(" from {from}"));
         }
     }
-    for file in &unchanged {
+    for file in &committed.unchanged {
         text.push_str(&format!("\n- {file}: left alone, it has this content already"));
     }
-    for warning in &warnings {
-        text.push_str(&format!("\nWarning: {warning}"));
-    }
-    let mut structured: Map<String, Value> = Map::new();
-    let listed = serde_json::to_value(&files)
-        .map_err(|error| ToolError::Bug(format!("file changes do not serialise: {error}")))?;
-    structured.insert("edit_id".into(), json!(id));
-    structured.insert("files".into(), listed);
-    structured.insert("new_diagnostics".into(), json!([]));
-    structured.insert("verified".into(), json!(false));
-    structured.insert("unverified_because".into(), json!("no language server watches this run's changes"));
-    for note in notes {
-        if note.structured.get("verified") == Some(&Value::Bool(true)) {
-            structured.remove("unverified_because");
-        }
-        structured.extend(note.structured);
-        if let Some(said) = note.text {
-            text.push_str("\n\n");
-            text.push_str(said.trim_end());
-        }
-    }
-    Ok(Output { structured, ..Output::text(text) })
+    let mut output = committed.answer(&text)?;
+    output.structured.insert("edit_id".into(), json!(id));
+    Ok(output)
 }

@@ -22,8 +22,9 @@ use std::{
 
 use async_trait::async_trait;
 use futures::{FutureExt, future::join_all};
+use haft_tool::{Output, ToolError};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use disk::Disk;
@@ -176,6 +177,36 @@ pub struct Committed {
     pub notes: Vec<Note>,
     /// What a careful person would want to know: a file with several hard links was written in place, and the like.
     pub warnings: Vec<String>,
+}
+
+impl Committed {
+    /// The answer of a tool that made the change (SPEC section 10): `files[] {file, change}`, `new_diagnostics[]`, `verified`; after `text`
+    /// the warnings and what the observers had to say. `verified` stays false unless an observer says that it is true.
+    pub fn answer(self, text: &str) -> Result<Output, ToolError> {
+        let files = serde_json::to_value(&self.files)
+            .map_err(|error| ToolError::Bug(format!("file changes do not serialise: {error}")))?;
+        let mut text = text.trim_end().to_owned();
+        for warning in &self.warnings {
+            text.push_str("\nWarning: ");
+            text.push_str(warning);
+        }
+        let mut structured = Map::new();
+        structured.insert("files".into(), files);
+        structured.insert("new_diagnostics".into(), json!([]));
+        structured.insert("verified".into(), json!(false));
+        structured.insert("unverified_because".into(), json!("no language server has checked this change"));
+        for note in self.notes {
+            if note.structured.get("verified") == Some(&Value::Bool(true)) {
+                structured.remove("unverified_because");
+            }
+            structured.extend(note.structured);
+            if let Some(said) = note.text {
+                text.push_str("\n\n");
+                text.push_str(said.trim_end());
+            }
+        }
+        Ok(Output { structured, ..Output::text(text) })
+    }
 }
 
 /// Something an observer adds to the result of the tool that made the change.
