@@ -16,6 +16,7 @@ use std::{
 
 use futures::FutureExt;
 use pretty_assertions::assert_eq;
+use serde_json::json;
 
 use support::{Project, link_package, path_with};
 use watched::{Said, Watched, without};
@@ -233,4 +234,49 @@ async fn rust_analyzer() {
             resume_unwind(panic);
         }
     }
+}
+
+/// What a server says of a file that is in no build must not pass for "no problems": its types were never looked at.
+async fn is_not_called_clean(programs: &[&str], files: &[(&str, &str)], file: &str, broken: &str, why: &str) {
+    let Some(path) = path_with(programs) else { return };
+    let watched = Watched::new(Project::new("project", path, files));
+    let answer = watched.project.lsp(json!({ "action": "diagnostics", "file": file })).await;
+    assert_eq!(answer.structured["verified"], false, "{answer:?}");
+    assert!(answer.all_text().contains(why), "{answer:?}");
+    let note = watched.write(&[(file, broken)]).await;
+    assert_eq!(note.structured["verified"], false, "{note:?}");
+    assert!(note.structured["unverified_because"].to_string().contains(why), "{note:?}");
+}
+
+#[tokio::test]
+async fn a_go_file_of_no_build_is_not_called_clean() {
+    let other = "//go:build special\n\npackage main\n\nfunc other() int {\n\treturn 1\n}\n";
+    is_not_called_clean(
+        &["gopls", "go"],
+        &[
+            ("go.mod", "module x\n\ngo 1.19\n"),
+            ("main.go", "package main\n\nfunc main() {}\n"),
+            ("other.go", other),
+        ],
+        "other.go",
+        &other.replace("return 1", "return missing"),
+        "it has not analysed the file as part of the project",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_rust_file_that_no_module_names_is_not_called_clean() {
+    is_not_called_clean(
+        &["rust-analyzer", "cargo"],
+        &[
+            ("Cargo.toml", "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
+            ("src/main.rs", "fn main() {}\n"),
+            ("src/loose.rs", "pub fn one() -> u8 {\n    1\n}\n"),
+        ],
+        "src/loose.rs",
+        "pub fn one() -> u8 {\n    missing()\n}\n",
+        "it has not analysed the file as part of the project",
+    )
+    .await;
 }

@@ -89,7 +89,11 @@ impl Given {
 
 /// Waits at most until `until`. `shown` is the file's name in the diagnostics.
 pub(crate) async fn wait(server: &Arc<Server>, given: Given, shown: &str, until: Instant) -> Checked {
-    Wait::new(server, given, shown).run(until).await
+    let checked = Wait::new(server, given, shown).run(until).await;
+    match &checked {
+        Checked::Verified(found) => rules::not_analysed(server.spec(), found).map_or(checked, Checked::Not),
+        Checked::Not(_) => checked,
+    }
 }
 
 struct Wait<'a> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::{Diagnostic, Severity};
 use crate::servers::{ServerSpec, Settle as SettleBy};
 
 /// How it is told that a server has said all it has to say about a version.
@@ -93,6 +94,23 @@ pub fn of(spec: &ServerSpec) -> Rules {
         (SettleBy::Generic, "typescript-language-server" | "vtsls") => TSSERVER,
         (SettleBy::Generic, _) => PLAIN,
     }
+}
+
+/// What a server says, among its findings, when it has not looked at a file as a part of the project: its other findings are then of the syntax alone, and there being none
+/// says nothing.
+pub fn not_analysed(spec: &ServerSpec, found: &[Diagnostic]) -> Option<String> {
+    let says_so = |one: &&Diagnostic| match spec.id.as_str() {
+        // No build has the file: the `go` command does not work, its build constraints leave it out, or its module is not of the workspace. Errors of `go list` itself
+        // (an import that is not there) have the same source and are errors.
+        "gopls" => one.source.as_deref() == Some("go list") && one.severity == Severity::Warning,
+        // No `mod` names it, so no crate has it and `cargo check` passes it over.
+        "rust-analyzer" => one.code.as_deref() == Some("unlinked-file"),
+        _ => false,
+    };
+    found.iter().find(says_so).map(|one| {
+        let message = one.message.lines().next().unwrap_or_default().trim_end_matches('.');
+        format!("it has not analysed the file as part of the project: {message}")
+    })
 }
 
 /// Whether config has switched rust-analyzer's check off.
