@@ -358,7 +358,10 @@ impl Server {
                 let open = self.documents().peek(path).is_some();
                 let change =
                     if open && *change == DiskChange::Created { DiskChange::Changed } else { *change };
-                list.push(json!({ "uri": uri::from_path(path), "type": change as u8 }));
+                // Of an open file the new text is told itself, in a moment. gopls runs the `go` command for every event beside it (40 ms).
+                if !(open && change == DiskChange::Changed) {
+                    list.push(json!({ "uri": uri::from_path(path), "type": change as u8 }));
+                }
                 interesting.insert(path.clone());
             }
         }
