@@ -64,8 +64,8 @@
   writeAll(FRAMES, Buffer.from('h'));
   const init = parse(readExact(readExact(4).readUInt32LE()).toString());
 
-  // Word 0: the main thread has heard of an interrupt.
-  const heard = new Int32Array(new SharedArrayBuffer(4));
+  // Word 0: the main thread has heard of an interrupt. Word 1: where it was found (see `found`). Word 2: its termination is on its way.
+  const heard = new Int32Array(new SharedArrayBuffer(12));
   const reader = new Worker(`
     const fs = require('fs');
     const inspector = require('inspector');
@@ -94,8 +94,18 @@
       if (frame.op !== 'interrupt') { parentPort.postMessage(frame); continue; }
       Atomics.store(heard, 0, 0);
       parentPort.postMessage(frame);
-      // A main thread that waits for something hears of it; one that is busy has to be stopped.
-      if (Atomics.wait(heard, 0, 0, 15) === 'timed-out' && Atomics.load(heard, 0) === 0) session.post('Runtime.terminateExecution');
+      // A main thread that waits for something hears of it; one that is busy has to be stopped, but only while it is in code that is not the
+      // engine's own: one that is told to terminate just after a cell's last statement dies of it ("ToLocalChecked Empty MaybeLocal").
+      for (let tries = 0; tries < 100 && Atomics.wait(heard, 0, 0, 15) === 'timed-out'; tries += 1) {
+        Atomics.store(heard, 1, 0);
+        Atomics.store(heard, 2, 0);
+        session.post('Runtime.evaluate', { expression: "globalThis[Symbol.for('haft.found')]()" });
+        while (Atomics.load(heard, 0) === 0 && tries < 100 && Atomics.wait(heard, 1, 0, 50) === 'timed-out') tries += 1;
+        if (Atomics.load(heard, 1) !== 1) continue;
+        session.post('Runtime.terminateExecution');
+        Atomics.store(heard, 2, 1);
+        break;
+      }
     }
   `, { eval: true, workerData: heard, execArgv: [], stdin: false });
   reader.unref();
@@ -396,6 +406,31 @@
   }
 
   let interrupt = null;
+
+  // Called by the engine in the midst of whatever runs here, when that has not heard of an interrupt. Says whether it is the cell's own code (1)
+  // or not (2), and keeps it there until its termination has been asked for.
+  const Failure = Error;
+  const { captureStackTrace } = Error;
+  const clock = process.hrtime.bigint;
+  Object.defineProperty(globalThis, Symbol.for('haft.found'), { value: () => {
+    const { prepareStackTrace, stackTraceLimit } = Failure;
+    const at = {};
+    let file = '[eval]';
+    try {
+      Failure.stackTraceLimit = 2;
+      Failure.prepareStackTrace = (_, sites) => { if (sites.length > 1) file = sites[1].getFileName(); };
+      captureStackTrace.call(Failure, at, globalThis[Symbol.for('haft.found')]);
+      void at.stack;
+    } finally {
+      Object.assign(Failure, { prepareStackTrace, stackTraceLimit });
+    }
+    const own = file === '[eval]' || file === 'node:inspector';
+    Atomics.store(heard, 1, own ? 2 : 1);
+    Atomics.notify(heard, 1);
+    // Not by a wait: the engine does not take one within another, and the cell may be in one.
+    const until = clock.call(process) + 1000000000n;
+    while (!own && Atomics.load(heard, 2) === 0 && clock.call(process) < until);
+  } });
 
   async function run(frame) {
     let status = 'ok', error = null;
