@@ -139,3 +139,13 @@ async fn a_cell_that_closes_descriptors_is_told_of_as_it_is() {
     assert_eq!(gist(&bench.javascript("Promise.resolve(8)").await)["state_kept"], Value::from(true));
     bench.close().await;
 }
+
+#[tokio::test]
+async fn half_a_character_does_not_cost_the_kernel() {
+    let bench = Bench::new();
+    bench.javascript("globalThis.kept = 1").await;
+    let outcome = bench.javascript(r"throw new Error('half of \ud83d')").await;
+    assert_eq!(outcome.structured["error"]["message"], "half of \u{fffd}", "{}", outcome.all_text());
+    assert_eq!(gist(&bench.javascript("kept").await), fine("1", ""));
+    bench.close().await;
+}
