@@ -249,3 +249,13 @@ async fn an_interpreter_that_does_not_work_is_passed_over_and_said() {
     assert!(outcome.first_text().unwrap().starts_with("There is no JavaScript that a kernel could run. Tried:\n- node: not on the PATH\nNode.js 18 or newer"), "{}", outcome.all_text());
     bench.close().await;
 }
+
+#[tokio::test]
+async fn a_directory_that_is_gone_can_be_left() {
+    let bench = Bench::new();
+    let code =
+        "import os, tempfile\nhome, gone = os.getcwd(), tempfile.mkdtemp()\nos.chdir(gone)\nos.rmdir(gone)";
+    assert_eq!(gist(&bench.python(code).await), fine(Value::Null, ""));
+    assert_eq!(gist(&bench.python("%cd -q {home}\nos.getcwd() == home").await), fine("True", ""));
+    bench.close().await;
+}

@@ -11,7 +11,10 @@ def _cd(text, _scope):
         target = state.get("oldpwd")
         if target is None:
             raise UsageError("%cd -: there is no earlier directory")
-    old = os.getcwd()
+    try:
+        old = os.getcwd()
+    except OSError:
+        old = None  # It is gone: this is the way out.
     os.chdir(os.path.expanduser(target))
     state["oldpwd"] = old
     if not quiet:
