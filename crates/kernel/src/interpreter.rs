@@ -21,6 +21,7 @@ use crate::{
 const PYTHON_BOOT: &str = include_str!("python/boot.py");
 const PYTHON_WORKER: &str = concat!(include_str!("python/worker.py"), "\n", include_str!("python/tools.py"));
 const PYTHON_DISPLAYS: &str = include_str!("python/displays.py");
+const PYTHON_PROCESSES: &str = include_str!("python/processes.py");
 const PYTHON_MAGICS: &str = concat!(
     include_str!("python/magics/core.py"),
     "\n",
@@ -153,7 +154,8 @@ async fn try_start(
             let _ = writer.send(frames::encode(PYTHON_WORKER.as_bytes())).await;
         }
         let init = json!({
-            "op": "init", "nonce": nonce, "parts": {"displays": PYTHON_DISPLAYS, "magics": PYTHON_MAGICS},
+            "op": "init", "nonce": nonce,
+            "parts": {"displays": PYTHON_DISPLAYS, "magics": PYTHON_MAGICS, "processes": PYTHON_PROCESSES},
         });
         let _ = writer.send(frames::encode(init.to_string().as_bytes())).await;
         match reader.next().await? {

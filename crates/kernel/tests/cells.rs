@@ -5,6 +5,7 @@
 
 mod support;
 
+use haft_tool::Outcome;
 use pretty_assertions::assert_eq;
 use serde_json::Value;
 use support::*;
@@ -167,5 +168,56 @@ async fn the_words_for_models_are_these() {
         words.push(format!("# {code}\n{}", bench.python(code).await.all_text()));
     }
     insta::assert_snapshot!("answers", words.join("\n\n"));
+    bench.close().await;
+}
+
+/// The lines that the kernel itself has put into stderr.
+fn notes(outcome: &Outcome) -> Vec<&str> {
+    outcome.structured["stderr"].as_str().unwrap().lines().collect()
+}
+
+#[tokio::test]
+async fn streams_that_a_cell_has_shut_are_open_in_the_next() {
+    let bench = Bench::new();
+    for shut in ["sys.stdout.close()", "sys.stdout = None", "sys.stdout.detach()", "del sys.stdout"] {
+        let outcome = bench.python(&format!("import sys; {shut};")).await;
+        assert_eq!((outcome.is_error, notes(&outcome)), (false, vec![]), "{shut}");
+        let outcome = bench.python("print('seen')").await;
+        assert_eq!((outcome.is_error, stdout(&outcome)), (false, "seen\n"), "{shut}");
+        assert_eq!(
+            notes(&outcome),
+            ["[sys.stdout had been closed or removed by an earlier cell; it is open again]"],
+            "{shut}"
+        );
+    }
+    bench.python("sys.stderr.close()").await;
+    let outcome = bench.python("print('seen', file=sys.stderr)").await;
+    assert_eq!(
+        notes(&outcome),
+        ["[sys.stderr had been closed or removed by an earlier cell; it is open again]", "seen"]
+    );
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_a_cell_leaves_replaced_is_told_of_once() {
+    let bench = Bench::new();
+    let outcome = bench.python("import io, sys; sys.stdout = io.StringIO()").await;
+    assert_eq!(
+        notes(&outcome),
+        [
+            "[sys.stdout is left replaced: what is printed goes into its StringIO, in later cells too, until sys.stdout = sys.__stdout__]"
+        ]
+    );
+    assert_eq!(gist(&bench.python("print('unseen')").await), fine(Value::Null, ""));
+    assert_eq!(
+        gist(&bench.python("sys.stdout = sys.__stdout__; print('seen')").await),
+        fine(Value::Null, "seen\n")
+    );
+    // One that leads here is no replacement, and neither is one that was put back.
+    let code = "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, 'utf-8'); print('seen')";
+    assert_eq!(gist(&bench.python(code).await), fine(Value::Null, "seen\n"));
+    let code = "import contextlib\nwith contextlib.redirect_stdout(io.StringIO()) as held: print('held')\nheld.getvalue()";
+    assert_eq!(gist(&bench.python(code).await), fine("'held\\n'", ""));
     bench.close().await;
 }

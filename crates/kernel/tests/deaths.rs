@@ -71,9 +71,14 @@ async fn the_signal_that_killed_a_kernel_is_named_with_its_last_words() {
 #[tokio::test]
 async fn a_line_without_an_end_is_not_lost_with_the_kernel() {
     let bench = Bench::new();
-    for end in ["os._exit(3)", "os.kill(os.getpid(), 9)"] {
-        let outcome = bench.python(&format!("import os; print('progress 7 of', end=' '); {end}")).await;
+    for end in ["os._exit(3)", "os.kill(os.getpid(), 9)", "ctypes.string_at(0)"] {
+        let code = format!(
+            "import ctypes, os, sys; print('progress 7 of', end=' '); print('so far', end='\\n\\n', file=sys.stderr); {end}"
+        );
+        let outcome = bench.python(&code).await;
         assert_eq!((outcome.is_error, stdout(&outcome)), (true, "progress 7 of "), "{end}");
+        let stderr = outcome.structured["stderr"].as_str().unwrap();
+        assert_eq!(stderr.split_once("\n\n").unwrap().0, "so far", "{end}");
     }
     // A child's end is not the kernel's: nothing is said twice.
     let code = "import os\nprint('once', end=' ')\nif os.fork() == 0: os._exit(0)\nos.wait()[1]";

@@ -155,16 +155,37 @@ def _wait(key, waiter):
 
 # ---- output
 
+_write = os.write
+
+
+def put(fd, data):
+    """Writes all of it. A child that shares the pipe may have made it one that does not wait (Node does)."""
+    while data:
+        try:
+            data = data[_write(fd, data):]
+        except BlockingIOError:
+            room = select.poll()
+            room.register(fd, select.POLLOUT)
+            room.poll()
+
+
+class _Through(io.FileIO):
+    """Holds nothing back: what was printed is seen at once, and not lost with a kernel that is killed or crashes."""
+
+    def write(self, data):
+        if type(data) is not bytes:
+            data = memoryview(data).cast("B")
+        put(self.fileno(), data)
+        return len(data)
+
+
 def _stream(fd):
-    raw = io.FileIO(fd, "w", closefd=False)
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw, 1 << 16), encoding="utf-8", errors="backslashreplace",
-        line_buffering=fd == 1, write_through=fd == 2,
-    )
+    raw = _Through(fd, "w", closefd=False)
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
 
 
 def flush():
-    for stream in (sys.stdout, sys.stderr, _out, _err):
+    for stream in (getattr(sys, "stdout", None), getattr(sys, "stderr", None), _out, _err):
         try:
             stream.flush()
         except Exception:
@@ -192,41 +213,55 @@ def mark(what, streams=(0, 1)):
     data = ("\0%s:%s\0" % (S.nonce, what)).encode()
     with _Critical():
         for stream in streams:
-            os.write(_marks[stream], data)
+            put(_marks[stream], data)
+
+
+def _is_shut(stream):
+    try:
+        return stream is None or stream.closed is True
+    except AttributeError:
+        return False
+    except Exception:
+        return True  # It was detached.
 
 
 def _take_back():
-    """Catches output again that an earlier cell has led elsewhere with dup2 or close: what nobody sees would look like nothing printed."""
-    for fd in (1, 2):
+    """Catches output again that an earlier cell has led elsewhere or shut: what nobody sees would look like nothing printed."""
+    global _out, _err
+    for fd, name in ((1, "stdout"), (2, "stderr")):
         try:
             here = os.fstat(fd)
         except OSError:
             here = None
         if here is None or (here.st_dev, here.st_ino) != _places[fd - 1]:
             os.dup2(_marks[fd - 1], fd)
-            os.write(_marks[1], b"[descriptor %d had been closed or redirected by an earlier cell; it is captured again]\n" % fd)
+            put(_marks[1], b"[descriptor %d had been closed or redirected by an earlier cell; it is captured again]\n" % fd)
+        if _is_shut(getattr(sys, name, None)):
+            stream = _stream(fd)
+            setattr(sys, name, stream)
+            setattr(sys, "__%s__" % name, stream)
+            if fd == 1:
+                _out = stream
+            else:
+                _err = stream
+            put(_marks[1], b"[sys.%s had been closed or removed by an earlier cell; it is open again]\n" % name.encode())
 
 
-_exit = os._exit
-
-
-def _exit_flushed(status):
-    """What was printed without a line's end must not be lost with the kernel."""
-    flush()
-    _exit(status)
-
-
-# os.kill: it may be the kernel's own end.
-_STARTS = {"os.kill", "subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty", "os.exec", "os.spawn"}
-
-
-def _audit(event, _arguments):
-    # Before a child writes, what was printed before it goes out.
-    if event in _STARTS:
+def _note_replaced():
+    """Says once of a stream that a cell leaves in the place of `sys.stdout` or `sys.stderr` that nothing of it is seen here."""
+    for fd, name, ours in ((1, "stdout", _out), (2, "stderr", _err)):
+        now = getattr(sys, name, None)
+        known, S.ran[name] = S.ran.get(name), now
+        if now is ours or now is known or _is_shut(now):
+            continue
         try:
-            _out.flush()
+            if now.fileno() in (1, 2):
+                continue
         except Exception:
             pass
+        put(_marks[1], b"[sys.%s is left replaced: what is printed goes into its %s, in later cells too, until sys.%s = sys.__%s__]\n" % tuple(
+            text.encode("utf-8", "replace") for text in (name, type(now).__name__, name, name)
+        ))
 
 
 def emit(frame):
@@ -260,6 +295,7 @@ class _Part(types.ModuleType):
 
 displays = _Part("displays")
 magics = _Part("magics")
+processes = _Part("processes")
 
 
 def display(*objects, display_id=None, **_more):
@@ -429,6 +465,7 @@ def run_cell(frame):
         _flush_c()
     except Exception:
         pass
+    _note_replaced()
     mark("e%d" % S.cell)
     try:
         cwd = os.getcwd()
@@ -457,12 +494,19 @@ def _after_fork():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+_HOOKED = {
+    "matplotlib.pyplot": "displays", "IPython.core.display_functions": "displays",
+    "multiprocessing.popen_spawn_posix": "processes", "multiprocessing.popen_forkserver": "processes",
+}
+
+
 class _Hook:
     """Runs something after a module was imported for the first time."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name not in ("matplotlib.pyplot", "IPython.core.display_functions"):
+        part = _HOOKED.get(name)
+        if part is None:
             return None
         for finder in sys.meta_path:
             if finder is _Hook or not hasattr(finder, "find_spec"):
@@ -473,7 +517,7 @@ class _Hook:
 
                 def exec_module(module):
                     run(module)
-                    displays.patch(name, module)
+                    globals()[part].patch(name, module)
 
                 spec.loader.exec_module = exec_module
                 return spec
@@ -494,11 +538,9 @@ def main():
     _out, _err = _stream(1), _stream(2)
     sys.stdout = sys.__stdout__ = _out
     sys.stderr = sys.__stderr__ = _err
-    os._exit = _exit_flushed
     builtins.input = _input
     builtins.display = display
     sys.breakpointhook = _breakpoint
-    sys.addaudithook(_audit)
     sys.meta_path.insert(0, _Hook)
     os.register_at_fork(after_in_child=_after_fork)
     signal.signal(signal.SIGINT, _on_interrupt)
