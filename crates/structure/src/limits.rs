@@ -11,6 +11,8 @@ pub(crate) const PATTERN_DEPTH: usize = 200;
 pub(crate) const MATCH_STEPS: u64 = 2_000_000;
 /// Parses that trying other shapes for the variables may cost on one rung.
 pub(crate) const SHAPE_TRIES: usize = 96;
+/// Variables of a pattern that are tried as something else, where two things look alike. More stand in no pattern that a person writes.
+pub(crate) const TWINS: usize = 8;
 
 // Staging and resolving.
 

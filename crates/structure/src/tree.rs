@@ -15,6 +15,8 @@ use crate::pattern::shape::{GAP, is_opening, is_separator};
 pub(crate) struct Kinds {
     flags: Vec<u8>,
     pub(crate) soft_semicolons: bool,
+    /// The kinds of an argument that stands in the place of a list of arguments, and of the list.
+    bare_argument: Option<(u16, u16)>,
     /// The grammar can hide any text behind a line break: here-documents, code that a directive switches off.
     pub(crate) hides_text: bool,
 }
@@ -142,7 +144,14 @@ impl Kinds {
         let hides = |name: &str| name.contains("heredoc") || name == "preproc_inactive";
         let hides_text =
             (0..grammar.node_kind_count()).any(|id| grammar.node_kind_for_id(id as u16).is_some_and(hides));
-        Kinds { flags, soft_semicolons: traits.soft_semicolons, hides_text }
+        let kind = |name| grammar.id_for_node_kind(name, true);
+        let bare_argument = traits.bare_argument.map(|(argument, list)| (kind(argument), kind(list)));
+        Kinds { flags, soft_semicolons: traits.soft_semicolons, bare_argument, hides_text }
+    }
+
+    /// Whether a node of the kind `argument` can stand where a `list` of arguments does, as its only one.
+    pub(crate) fn is_bare_argument(&self, argument: u16, list: u16) -> bool {
+        self.bare_argument == Some((argument, list))
     }
 
     fn has(&self, kind: u16, flag: u8) -> bool {

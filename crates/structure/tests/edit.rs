@@ -424,3 +424,14 @@ fn what_has_a_line_for_itself_takes_it_along() {
     let go = "package a\n\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n";
     assert_eq!(rewritten("a.go", go, "\"os\"", ""), "package a\n\nimport (\n\t\"fmt\"\n)\n");
 }
+
+#[test]
+fn a_generator_gets_brackets_where_it_is_not_the_only_argument() {
+    let source = "any(x for x in y)\nany(z)\n";
+    let edit = |rewrite: &str| rewritten("a.py", source, "any($A)", rewrite);
+    assert_eq!(edit("all($A)"), "all(x for x in y)\nall(z)\n");
+    assert_eq!(edit("f($A, 1)"), "f((x for x in y), 1)\nf(z, 1)\n");
+    assert_eq!(edit("list($A).g()"), "list(x for x in y).g()\nlist(z).g()\n");
+    let clauses = rewritten("b.py", "a = [f(x) for x in y if x]\n", "[$E for $$$C]", "list($E for $$$C)");
+    assert_eq!(clauses, "a = list(f(x) for x in y if x)\n");
+}

@@ -770,3 +770,297 @@ fn variables_in_powershell_stand_where_its_own_do() {
         ("powershell", "Where-Object { $$$B }", source, &["Where-Object { $_.Length -gt 1 }"]),
     ]);
 }
+
+#[test]
+fn a_run_in_brackets_finds_everything_that_has_such_brackets() {
+    let python = "x = {1: 2, 3: 4}\ny = {1}\nz = {}\nf({**a})\n";
+    check(&[
+        ("python", "{$$$A}", python, &["{1: 2, 3: 4}", "{1}", "{}", "{**a}"]),
+        ("python", "f({$$$A})", python, &["f({**a})"]),
+        (
+            "python",
+            "f({$$$A}, {$$$B})",
+            "f({1}, {2: 3})\nf({1: 2}, {3})\n",
+            &["f({1}, {2: 3})", "f({1: 2}, {3})"],
+        ),
+        ("python", "{$A}", "x = {1: 2}\ny = {1}\n", &["{1}"]),
+        (
+            "python",
+            "isinstance($X, ($$$T))",
+            "isinstance(a, (b))\nisinstance(a, (b, c))\nisinstance(a, b)\n",
+            &["isinstance(a, (b))", "isinstance(a, (b, c))"],
+        ),
+        ("python", "except ($$$E): $$$B", "try:\n    a\nexcept (B, C):\n    d\n", &["except (B, C):\n    d"]),
+        ("python", "f($$$A)", "f(1, 2)\nf((1, 2))\n", &["f(1, 2)", "f((1, 2))"]),
+        ("rust", "Ok(($$$A))", "fn f() { Ok((a, b)) }\nfn g() { Ok((a)) }", &["Ok((a, b))", "Ok((a))"]),
+        (
+            "scala",
+            "xs.foreach { $$$B }",
+            "object A { xs.foreach { case (k, v) => p(k) }; xs.foreach { p } }",
+            &["xs.foreach { case (k, v) => p(k) }", "xs.foreach { p }"],
+        ),
+        (
+            "scala",
+            "try { $$$A } catch { $$$B }",
+            "object A { try { a } catch { case e: E => b } }",
+            &["try { a } catch { case e: E => b }"],
+        ),
+        (
+            "go",
+            "type $G[$$$P] map[$K]$V",
+            "package p\ntype G[K comparable, V any] map[K]V\n",
+            &["type G[K comparable, V any] map[K]V"],
+        ),
+    ]);
+}
+
+#[test]
+fn sizeof_is_asked_of_values_and_of_types() {
+    let source =
+        "void f(void) { a = sizeof(int); b = sizeof(struct s); c = sizeof(*d); e = malloc(sizeof(t) * 2); }";
+    let all: &[&str] = &["sizeof(int)", "sizeof(struct s)", "sizeof(*d)", "sizeof(t)"];
+    check(&[
+        ("c", "sizeof($A)", source, all),
+        ("cpp", "sizeof($A)", source, all),
+        ("objc", "sizeof($A)", source, all),
+        ("c", "malloc(sizeof($T) * $N)", source, &["malloc(sizeof(t) * 2)"]),
+        (
+            "c",
+            "malloc(sizeof($T))",
+            "void f(void) { p = malloc(sizeof(struct s)); }",
+            &["malloc(sizeof(struct s))"],
+        ),
+    ]);
+}
+
+#[test]
+fn a_variable_in_place_of_a_statement_is_any_statement() {
+    let source = "if (a) return 1; if (b) c(); if (d) { e(); }";
+    let all: &[&str] = &["if (a) return 1;", "if (b) c();", "if (d) { e(); }"];
+    let c = format!("int f(void) {{ {source} }}");
+    let java = format!("class A {{ int f() {{ {source} }} }}");
+    let go = "package p\nfunc f() { if a { b() } else if c { d() } else { e() } }\n";
+    check(&[
+        ("c", "if ($A) $B", &c, all),
+        ("cpp", "if ($A) $B", &c, all),
+        ("java", "if ($A) $B", &java, all),
+        ("javascript", "if ($A) $B", source, all),
+        ("c-sharp", "if ($A) $B", &java, all),
+        ("dart", "if ($A) $B", &c, all),
+        ("c", "while ($A) $B", "void f(void) { while (a) continue; }", &["while (a) continue;"]),
+        (
+            "java",
+            "for (String $S : $L) $B",
+            "class A { void f() { for (String s : l) { e(s); } } }",
+            &["for (String s : l) { e(s); }"],
+        ),
+        // With its semicolon it is an expression.
+        ("c", "if ($A) $B;", &c, &["if (b) c();"]),
+        ("javascript", "if ($A) $B else $C", "if (a) { b() } else { c() }", &["if (a) { b() } else { c() }"]),
+        ("typescript", "if ($A) $B else $C", "if (a) b(); else c();", &["if (a) b(); else c();"]),
+        (
+            "go",
+            "if $A { $$$B } else $C",
+            go,
+            &["if a { b() } else if c { d() } else { e() }", "if c { d() } else { e() }"],
+        ),
+    ]);
+}
+
+#[test]
+fn the_first_part_of_a_for_may_be_a_declaration() {
+    let source = "for (i = 0; i < n; i++) { a(); } for (int k = 0; k < n; k++) { b(); }";
+    let both: &[&str] = &["for (i = 0; i < n; i++) { a(); }", "for (int k = 0; k < n; k++) { b(); }"];
+    let c = format!("void f(void) {{ {source} }}");
+    let java = format!("class A {{ void f() {{ {source} }} }}");
+    check(&[
+        ("c", "for ($A; $B; $C) { $$$D }", &c, both),
+        ("cpp", "for ($A; $B; $C) { $$$D }", &c, both),
+        ("java", "for ($A; $B; $C) { $$$D }", &java, both),
+        ("c-sharp", "for ($A; $B; $C) { $$$D }", &java, both),
+        (
+            "javascript",
+            "for ($A; $B; $C) { $$$D }",
+            "for (let i = 0; i < n; i++) { a(i); } for (i = 0; i < n; i++) { b(i); }",
+            &["for (let i = 0; i < n; i++) { a(i); }", "for (i = 0; i < n; i++) { b(i); }"],
+        ),
+        (
+            "javascript",
+            "for ($$$A; $$$B; $$$C) { $$$D }",
+            "for (;;) { a(); } for (let i = 0; i < n; i++) { b(i); }",
+            &["for (;;) { a(); }", "for (let i = 0; i < n; i++) { b(i); }"],
+        ),
+        (
+            "c",
+            "for ($$$A; $$$B; $$$C) { $$$D }",
+            "void f(void) { for (;;) { a(); } for (int i = 0; ; ) { b(); } }",
+            &["for (;;) { a(); }", "for (int i = 0; ; ) { b(); }"],
+        ),
+    ]);
+    let bound = |name| {
+        binding(
+            "c",
+            "for ($A; $B; $C) { $$$D }",
+            "void f(void) { for (int k = 0; k < n; k++) { b(); } }",
+            name,
+        )
+        .0
+    };
+    assert_eq!(["A", "B", "C"].map(bound), ["int k = 0", "k < n", "k++"]);
+}
+
+#[test]
+fn a_generator_is_an_argument() {
+    let source = "any(x for x in y)\nany([1])\nsum((x for x in y), 1)\n";
+    check(&[
+        ("python", "any($A)", source, &["any(x for x in y)", "any([1])"]),
+        ("python", "any($$$A)", source, &["any(x for x in y)", "any([1])"]),
+        ("python", "$F($A, $$$B)", source, &["any(x for x in y)", "any([1])", "sum((x for x in y), 1)"]),
+        ("python", "any($E for $X in $Y)", source, &["any(x for x in y)"]),
+        (
+            "python",
+            "any($A) or all($A)",
+            "any(x for x in y) or all(x  for x in y)\n",
+            &["any(x for x in y) or all(x  for x in y)"],
+        ),
+        ("python", "any($A, key=$K)", source, &[]),
+    ]);
+    assert_eq!(binding("python", "any($A)", source, "A").0, "x for x in y");
+    assert_eq!(
+        binding("python", "any($$$A)", source, "A"),
+        ("x for x in y".to_owned(), vec!["x for x in y".to_owned()])
+    );
+}
+
+#[test]
+fn a_run_can_stand_for_clauses_branches_and_specifications() {
+    let list = "x = [a for a in b if c for d in e]\n";
+    check(&[
+        ("python", "[$E for $$$C]", list, &["[a for a in b if c for d in e]"]),
+        ("python", "{$K: $V for $$$C}", "x = {a: 1 for a in b}\n", &["{a: 1 for a in b}"]),
+        ("python", "f($E for $$$C)", "f(a for a in b)\n", &["f(a for a in b)"]),
+        (
+            "python",
+            "[$E for $X in $Y $$$C]",
+            "x = [a for a in b if c]\ny = [a for a in b]\n",
+            &["[a for a in b if c]", "[a for a in b]"],
+        ),
+        ("python", "[$E for $$$C]", "x = [a async for a in b]\n", &[]),
+        (
+            "python",
+            "match $X: $$$C",
+            "match a:\n    case 1:\n        b\n    case _:\n        c\n",
+            &["match a:\n    case 1:\n        b\n    case _:\n        c"],
+        ),
+        (
+            "ruby",
+            "case $A\n$$$B\nend",
+            "case a\nwhen 1 then b\nelse c\nend\n",
+            &["case a\nwhen 1 then b\nelse c\nend"],
+        ),
+        ("ruby", "if $A\n$$$B\nend", "if a\n  b\nelse\n  c\nend\n", &[]),
+        (
+            "scala",
+            "for {$$$A} yield $B",
+            "object A { val x = for { a <- b; c <- d if e } yield c }",
+            &["for { a <- b; c <- d if e } yield c"],
+        ),
+        ("scala", "for ($$$A) $B", "object A { for (a <- b; c <- d) e(c) }", &["for (a <- b; c <- d) e(c)"]),
+        (
+            "go",
+            "const ($$$A)",
+            "package p\nconst (\n\ta = 1\n\tb = 2\n)\n",
+            &["const (\n\ta = 1\n\tb = 2\n)"],
+        ),
+        ("go", "var ($$$A)", "package p\nvar (\n\ta int\n)\n", &["var (\n\ta int\n)"]),
+    ]);
+    assert_eq!(binding("python", "[$E for $$$C]", list, "C").0, "a in b if c for d in e");
+}
+
+#[test]
+fn bash_bodies_need_no_semicolon_behind_a_variable() {
+    let function = "foo() {\n  a\n  b c\n}\n";
+    check(&[
+        ("bash", "foo() { $$$B }", function, &[function.trim_end()]),
+        ("bash", "$F() { $$$B }", function, &[function.trim_end()]),
+        ("bash", "function foo { $$$B }", "function foo {\n  a\n}\n", &["function foo {\n  a\n}"]),
+        ("bash", "{ $$$B }", "{ a; b; }\n", &["{ a; b; }"]),
+        ("bash", "if $C; then $$$B fi", "if a; then b; fi\n", &["if a; then b; fi"]),
+        (
+            "bash",
+            "for $V in $$$L; do $$$B done",
+            "for a in b c; do d $a; done\n",
+            &["for a in b c; do d $a; done"],
+        ),
+        ("bash", "( $$$B )", "(a; b)\n", &["(a; b)"]),
+    ]);
+}
+
+#[test]
+fn a_statement_with_its_semicolon_is_no_part_of_another() {
+    check(&[
+        (
+            "c",
+            "struct $S { $$$F };",
+            "typedef struct a { int b; } c;\nstruct d { int e; };\n",
+            &["struct d { int e; };"],
+        ),
+        (
+            "c",
+            "struct $S { $$$F }",
+            "typedef struct a { int b; } c;\nstruct d { int e; };\n",
+            &["struct a { int b; }", "struct d { int e; }"],
+        ),
+    ]);
+}
+
+#[test]
+fn words_that_are_values_are_nodes() {
+    let source = "using System;\nusing static A.B;\nclass A { object F() { lock (this) { v(); } using var x = y(); return this; } int[] G() => new int[] { 1, 2 }; }";
+    check(&[
+        ("c-sharp", "lock ($A) { $$$B }", source, &["lock (this) { v(); }"]),
+        ("c-sharp", "return $A;", source, &["return this;"]),
+        ("c-sharp", "using $A;", source, &["using System;"]),
+        ("c-sharp", "using System;", source, &["using System;"]),
+        ("c-sharp", "using static $A;", source, &["using static A.B;"]),
+        ("c-sharp", "using var $X = $Y;", source, &["using var x = y();"]),
+        ("c-sharp", "new int[] { $$$A }", source, &["new int[] { 1, 2 }"]),
+        ("php", "(int) $A", "<?php $a = (int) $b;", &["(int) $b"]),
+        ("kotlin", "init { $$$B }", "class A { init { a() } }", &["init { a() }"]),
+        (
+            "swift",
+            "if let $A = try? $B { $$$C }",
+            "func f() { if let a = try? b() { c() } }",
+            &["if let a = try? b() { c() }"],
+        ),
+    ]);
+}
+
+#[test]
+fn contexts_that_mean_the_same_are_searched_together() {
+    check(&[
+        ("python", "$A: int", "x: int\ndef f(a: int, b: str): pass\n", &["x: int", "a: int"]),
+        (
+            "python",
+            "$A: $T = $V",
+            "x: int = 1\ndef f(a: int = 2, b=3): pass\n",
+            &["x: int = 1", "a: int = 2"],
+        ),
+        (
+            "go",
+            "case $A: $$$B",
+            "package p\nfunc f() { select { case <-c: d() }\nswitch x { case 1: e() } }\n",
+            &["case <-c: d()", "case 1: e()"],
+        ),
+        ("go", "case <-$C: $$$B", "package p\nfunc f() { select { case <-c: d() } }\n", &["case <-c: d()"]),
+        (
+            "javascript",
+            "export default $A",
+            "export default function f() {}",
+            &["export default function f() {}"],
+        ),
+        ("javascript", "export default $A", "export default a + b;", &["export default a + b"]),
+        ("typescript", "export default $A", "export default class A {}", &["export default class A {}"]),
+        ("typescript", "...$A", "f(...a); const { b, ...c } = d;", &["...a"]),
+    ]);
+}

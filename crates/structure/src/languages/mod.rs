@@ -33,6 +33,41 @@ pub struct Language {
     pub traits: Traits,
 }
 
+/// What else a variable can stand for in a place where two things look alike: `{$$$A}` is a set of Python's and a dictionary, the `$A` of
+/// `sizeof($A)` a value and a type. Both are searched together.
+#[derive(Debug)]
+pub struct Twin {
+    /// Stands where the variable is, with `%` for a fresh identifier.
+    pub form: &'static str,
+    /// Whether a variable with this text of the pattern before and behind it is in such a place.
+    pub when: fn(&Place) -> bool,
+    /// The terminator behind the variable belongs to what it stands for: the `;` in `for (int i = 0; …`. It is no part of the binding.
+    pub takes_end: bool,
+}
+
+/// Where a variable stands in a pattern.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'p> {
+    /// The text before it, without white space at its end.
+    pub before: &'p str,
+    /// The text behind it, without white space at its beginning.
+    pub after: &'p str,
+    /// It is a `$$$NAME`.
+    pub is_run: bool,
+}
+
+impl Twin {
+    /// Something that ends where the variable does.
+    pub const fn new(form: &'static str, when: fn(&Place) -> bool) -> Twin {
+        Twin { form, when, takes_end: false }
+    }
+
+    /// Something that the terminator behind the variable belongs to.
+    pub const fn with_end(form: &'static str, when: fn(&Place) -> bool) -> Twin {
+        Twin { form, when, takes_end: true }
+    }
+}
+
 /// What is peculiar to a language when its trees are compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Traits {
@@ -48,6 +83,14 @@ pub struct Traits {
     pub loose_trees: &'static [&'static str],
     /// Leaf kinds whose text is compared without the white space around it, because the grammar puts some into the leaf.
     pub loose_leaves: &'static [&'static str],
+    /// Places in which a variable can stand for two things that look alike.
+    pub twins: &'static [Twin],
+    /// Words that begin what a `$$$` behind them stands for, up to the closing bracket, with the form of the whole: in Python's
+    /// `[$E for $$$C]` the run is all clauses, without the first word.
+    pub leads: &'static [(&'static str, &'static str)],
+    /// A node that stands in the place of a list of arguments and is its only argument, brackets included, and the list's kind:
+    /// `sum(x for x in y)`.
+    pub bare_argument: Option<(&'static str, &'static str)>,
 }
 
 impl Traits {
@@ -58,6 +101,9 @@ impl Traits {
         clauses: &[],
         loose_trees: &[],
         loose_leaves: &[],
+        twins: &[],
+        leads: &[],
+        bare_argument: None,
     };
 }
 

@@ -11,7 +11,7 @@ use tree_sitter::{Node, Tree, TreeCursor};
 
 use crate::limits;
 use crate::pattern::build;
-use crate::pattern::shape::{Compare, Element, GAP, Shape, Token, What, is_closing};
+use crate::pattern::shape::{Compare, Edges, Element, GAP, Shape, Token, What, is_closing, is_separator};
 use crate::pattern::{Reading, Variable};
 use crate::tree::{self, Child, Kinds};
 use crate::types::Binding;
@@ -50,6 +50,14 @@ struct Bound {
     place: usize,
     /// For a run: the list node that stands for it, to be opened.
     open: bool,
+    /// What belongs to the nodes and not to the variable.
+    edges: Edges,
+}
+
+impl Bound {
+    fn empty(at: usize, place: usize) -> Bound {
+        Bound { from: at, to: at, place, open: false, edges: Edges::default() }
+    }
 }
 
 pub(super) struct Fit<'r, 't> {
@@ -173,6 +181,21 @@ impl<'r, 't> Fit<'r, 't> {
         List { start, end: self.arena.len(), origin: node.start_byte(), whole }
     }
 
+    /// An argument that brings its own brackets, as the list of arguments that it stands for: `(`, the argument, `)`.
+    fn open_bare(&mut self, argument: &Child<'t>) -> Option<List> {
+        let start = self.arena.len();
+        let list = self.open(argument.node, true);
+        let children = self.arena.get(list.start..list.end).unwrap_or_default();
+        let (opening, rest) = children.split_first()?;
+        let (closing, inner) = rest.split_last()?;
+        let (first, last) = inner.first().zip(inner.last())?;
+        let alone = Child { start: first.start, end: last.end, field: None, ..*argument };
+        let shown = [*opening, alone, *closing];
+        self.arena.truncate(start);
+        self.arena.extend(shown);
+        Some(List { start, end: start + shown.len(), origin: argument.start, whole: true })
+    }
+
     fn child(&self, at: usize) -> Option<Child<'t>> {
         self.arena.get(at).copied()
     }
@@ -196,15 +219,14 @@ impl<'r, 't> Fit<'r, 't> {
         match &element.what {
             What::Run { .. } => self.run(element, rest, list, from, then),
             What::Token(token) => self.token(token, element, elements, list, from, child, then),
-            What::Any { variable, loose: true } => self.loose(*variable, rest, list, from, then),
-            What::Any { variable, loose: false } => {
+            What::Any { variable, loose: true, .. } => self.loose(*variable, rest, list, from, then),
+            What::Any { variable, loose: false, ended } => {
                 let Some(child) = child else { return false };
+                let edges = Edges { ended: *ended, ..Edges::default() };
+                let bound = Bound { from, to: from + 1, place: child.start, open: false, edges };
                 if self.is_any(element, &child)
-                    && self.bind(
-                        *variable,
-                        Bound { from, to: from + 1, place: child.start, open: false },
-                        |fit| fit.list(rest, list, from + 1, then),
-                    )
+                    && edges.fit(&child, &child, self.source)
+                    && self.bind(*variable, bound, |fit| fit.list(rest, list, from + 1, then))
                 {
                     return true;
                 }
@@ -218,6 +240,16 @@ impl<'r, 't> Fit<'r, 't> {
                     let next = Next { elements: rest, list, from: from + 1, then };
                     if self.list(children, inner, inner.start, Some(&next)) {
                         return true;
+                    }
+                    self.arena.truncate(length);
+                }
+                if self.kinds.is_bare_argument(child.kind, *kind) && fields_agree(element, &child) {
+                    let length = self.arena.len();
+                    if let Some(inner) = self.open_bare(&child) {
+                        let next = Next { elements: rest, list, from: from + 1, then };
+                        if self.list(children, inner, inner.start, Some(&next)) {
+                            return true;
+                        }
                     }
                     self.arena.truncate(length);
                 }
@@ -278,7 +310,9 @@ impl<'r, 't> Fit<'r, 't> {
     ) -> bool {
         let rest = elements.get(1..).unwrap_or_default();
         if let Some(child) = child {
-            if token.kind == child.kind
+            // JavaScript's grammar has another kind for the `;` of an empty part of a `for`.
+            let separates = is_separator(&token.text) && child.is_separator(self.source);
+            if (token.kind == child.kind || separates)
                 && child.leaf
                 && fields_agree(element, &child)
                 && text_agrees(token, child.text(self.source))
@@ -315,9 +349,7 @@ impl<'r, 't> Fit<'r, 't> {
                 .filter(|b| *b >= list.start)
                 .and_then(|b| self.child(b))
                 .map_or(list.origin, |c| c.end);
-            return self.bind(variable, Bound { from, to: from, place, open: false }, |fit| {
-                fit.list(after, list, from, then)
-            });
+            return self.bind(variable, Bound::empty(from, place), |fit| fit.list(after, list, from, then));
         }
         false
     }
@@ -338,7 +370,7 @@ impl<'r, 't> Fit<'r, 't> {
                 return false;
             }
             to += 1;
-            let bound = Bound { from, to, place: first.start, open: false };
+            let bound = Bound { from, to, place: first.start, open: false, edges: Edges::default() };
             if self.bind(variable, bound, |fit| fit.list(rest, list, to, then)) {
                 return true;
             }
@@ -357,7 +389,7 @@ impl<'r, 't> Fit<'r, 't> {
         from: usize,
         then: Option<&Next<'_, 'p>>,
     ) -> bool {
-        let What::Run { variable, lists } = &element.what else { return false };
+        let What::Run { variable, lists, edges } = &element.what else { return false };
         // The element says where in the pattern this is, the list's first child where in the file: what follows is the same too.
         let first = self.child(list.start).filter(|_| list.start < list.end);
         let key = (std::ptr::from_ref(element) as usize, first.map_or(0, |c| c.node.id()), from - list.start);
@@ -370,9 +402,10 @@ impl<'r, 't> Fit<'r, 't> {
             |c| c.end,
         );
         // Empty; the separator behind it goes with it.
-        let empty = Bound { from, to: from, place, open: false };
+        let empty = Bound::empty(from, place);
         let after = if separated { rest.get(1..).unwrap_or_default() } else { rest };
-        if self.bind(*variable, empty, |fit| fit.list(after, list, from, then)) {
+        let may_be_empty = edges.lead.is_none() && !edges.ended;
+        if may_be_empty && self.bind(*variable, empty, |fit| fit.list(after, list, from, then)) {
             return true;
         }
         let mut to = from;
@@ -386,7 +419,9 @@ impl<'r, 't> Fit<'r, 't> {
                 continue;
             }
             let open = to == from + 1 && lists.contains(&child.kind) && !child.leaf;
-            if self.bind(*variable, Bound { from, to, place, open }, |fit| fit.list(rest, list, to, then)) {
+            let bound = Bound { from, to, place, open, edges: *edges };
+            let fits = self.child(from).is_some_and(|first| edges.fit(&first, &child, self.source));
+            if fits && self.bind(*variable, bound, |fit| fit.list(rest, list, to, then)) {
                 return true;
             }
             if self.steps > limits::MATCH_STEPS {
@@ -404,7 +439,9 @@ impl<'r, 't> Fit<'r, 't> {
             (Some(a), Some(b)) => a == b,
             _ => true,
         };
-        field && !self.kinds.is_clause(child.kind)
+        // Ruby's `else` of a `case` is one of its branches, like the `default` of a `switch`.
+        let branch = || child.node.parent().is_some_and(|p| matches!(p.kind(), "case" | "case_match"));
+        field && (!self.kinds.is_clause(child.kind) || branch())
     }
 
     fn is_any(&self, element: &Element, child: &Child) -> bool {
@@ -412,7 +449,8 @@ impl<'r, 't> Fit<'r, 't> {
         let text = child.text(self.source);
         let is_node = child.named
             || child.kind == GAP
-            || text == b"_"
+            // Without a name in Rust's and in C#'s grammar.
+            || (child.leaf && matches!(text, b"_" | b"this" | b"base"))
             || (element.field.is_some() && element.field == child.field);
         agree
             && is_node
@@ -466,7 +504,7 @@ impl<'r, 't> Fit<'r, 't> {
     fn binding(&mut self, is_run: bool, bound: Bound) -> Binding {
         let nodes: Vec<Child> = self.arena.get(bound.from..bound.to).unwrap_or_default().to_vec();
         let span = match (nodes.first(), nodes.last()) {
-            (Some(first), Some(last)) => first.start..last.end,
+            (Some(first), Some(last)) => bound.edges.inside(first.start..last.end, self.source),
             _ => bound.place..bound.place,
         };
         if !is_run {
@@ -484,9 +522,31 @@ impl<'r, 't> Fit<'r, 't> {
         let elements = elements
             .iter()
             .filter(|c| !c.is_separator(self.source) && !c.stray)
-            .map(|c| c.start..c.end)
+            .map(|c| c.start.max(span.start)..c.end.min(span.end))
             .collect();
         Binding::Run { span, elements }
+    }
+}
+
+impl Edges {
+    /// Whether nodes from `first` to `last` have what belongs to them.
+    fn fit(&self, first: &Child, last: &Child, source: &[u8]) -> bool {
+        let leads = |lead: &str| {
+            let rest = first.text(source).strip_prefix(lead.as_bytes());
+            rest.is_some_and(|rest| !rest.first().is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_'))
+        };
+        self.lead.is_none_or(leads) && (!self.ended || last.text(source).ends_with(b";"))
+    }
+
+    /// What is left of their text for the variable.
+    fn inside(&self, span: Range<usize>, source: &[u8]) -> Range<usize> {
+        let Range { mut start, mut end } = span;
+        start += self.lead.map_or(0, str::len);
+        end -= usize::from(self.ended);
+        let text = source.get(start..end).unwrap_or_default();
+        start += text.len() - text.trim_ascii_start().len();
+        end -= text.len() - text.trim_ascii_end().len();
+        start..end.max(start)
     }
 }
 

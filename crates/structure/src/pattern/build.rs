@@ -5,7 +5,7 @@ use std::ops::Range;
 use tree_sitter::{Node, TreeCursor};
 
 use super::lex::{Hole, Lexed};
-use super::shape::{Compare, Element, Token, What, is_closing};
+use super::shape::{Compare, Edges, Element, Token, What, is_closing};
 use crate::languages::{Language, Rung};
 use crate::limits;
 use crate::tree::{self, Child, Kinds};
@@ -22,7 +22,14 @@ pub(super) struct Scaffolded<'p> {
     /// The fragment's place in `text`.
     pub(super) fragment: Range<usize>,
     /// Where each variable of `lexed` stands in `text`, in order.
-    pub(super) filled: Vec<Range<usize>>,
+    pub(super) filled: Vec<Filled>,
+}
+
+/// What stands in a variable's place.
+pub(super) struct Filled {
+    pub(super) range: Range<usize>,
+    /// The terminator behind it belongs to it.
+    pub(super) takes_end: bool,
 }
 
 /// Why a tree without errors is still no reading of the fragment.
@@ -34,6 +41,8 @@ pub(super) enum Misfit {
     OnlyComment,
     /// A variable's text was split up or joined to its neighbour.
     Broken,
+    /// A block that the grammar lets be empty is.
+    NoBody,
     TooLarge,
     OnlyRun,
 }
@@ -56,6 +65,8 @@ pub(super) struct Built {
     /// It is nothing but a variable.
     pub(super) bare: bool,
     pub(super) warnings: Vec<String>,
+    /// The forms that the variables had.
+    pub(super) choice: Vec<usize>,
 }
 
 impl Built {
@@ -79,7 +90,7 @@ impl Scaffolded<'_> {
     fn original(&self, range: Range<usize>) -> String {
         let mut out = String::new();
         let mut at = range.start;
-        for (hole, filled) in self.lexed.holes.iter().zip(&self.filled) {
+        for (hole, filled) in self.holes() {
             if filled.end <= range.start || filled.start >= range.end {
                 continue;
             }
@@ -95,7 +106,7 @@ impl Scaffolded<'_> {
     pub(super) fn in_pattern(&self, at: usize) -> usize {
         let mut text = self.fragment.start;
         let mut pattern = 0;
-        for (hole, filled) in self.lexed.holes.iter().zip(&self.filled) {
+        for (hole, filled) in self.holes() {
             if at < filled.start {
                 break;
             }
@@ -107,15 +118,50 @@ impl Scaffolded<'_> {
         (pattern + at.saturating_sub(text)).min(self.pattern.len())
     }
 
+    /// The variables and where each stands in `text`.
+    fn holes(&self) -> impl Iterator<Item = (&Hole, &Range<usize>)> {
+        self.lexed.holes.iter().zip(self.filled.iter().map(|filled| &filled.range))
+    }
+
     fn hole(&self, range: &Range<usize>) -> Option<&Hole> {
-        let at = self.filled.iter().position(|f| f == range)?;
+        self.holes().find_map(|(hole, filled)| (filled == range).then_some(hole))
+    }
+
+    /// The variable whose text is all of a range but the terminator at its end, where that belongs to it.
+    fn ended_hole(&self, range: &Range<usize>) -> Option<&Hole> {
+        let at = self.filled.iter().position(|filled| {
+            let rest = self.text.get(filled.range.end..range.end).map(str::trim_ascii);
+            filled.takes_end && filled.range.start == range.start && rest == Some(";")
+        })?;
         self.lexed.holes.get(at)
+    }
+
+    /// Whether a block in the fragment is not there. Some grammars let it be empty and take what follows for something else.
+    fn lacks_body(&self, cursor: &mut TreeCursor<'_>) -> bool {
+        loop {
+            let node = cursor.node();
+            let inside = self.fragment.start <= node.end_byte() && node.start_byte() <= self.fragment.end;
+            if inside && node.start_byte() == node.end_byte() && node.kind() == "block" {
+                return true;
+            }
+            if inside && cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return false;
+                }
+            }
+        }
     }
 
     /// Reads the tree. It holds no error.
     pub(super) fn read(&self, tree: &tree_sitter::Tree, rung: &Rung) -> Result<Built, Misfit> {
         let root = tree.root_node();
         let mut cursor = root.walk();
+        if self.lacks_body(&mut cursor) {
+            return Err(Misfit::NoBody);
+        }
         let mut wanted = self.fragment.clone();
         // From the root down to the innermost node that is just the fragment.
         let mut parents: Vec<Node> = Vec::new();
@@ -183,7 +229,13 @@ impl Scaffolded<'_> {
             let names = siblings.iter().filter(|s| s.named).map(|s| s.node.kind().to_owned()).collect();
             (build.elements(&siblings)?, names)
         };
-        let roots = if rung.completes { without_terminator(roots)? } else { roots };
+        let mut roots = if rung.completes { without_terminator(roots)? } else { roots };
+        // `struct $S { $$$F };` is a whole declaration, and no part of `typedef struct s { … } t;`.
+        if let Some(Element { what: What::Token(token), .. }) = roots.last_mut()
+            && *token.text == *b";"
+        {
+            token.trailing = false;
+        }
         if roots.iter().all(Element::is_run) {
             return Err(Misfit::OnlyRun);
         }
@@ -200,6 +252,7 @@ impl Scaffolded<'_> {
             single: !chain.is_empty(),
             bare,
             warnings,
+            choice: Vec::new(),
         })
     }
 
@@ -258,15 +311,18 @@ impl<'t> Build<'_, '_, 't> {
             return Err(Misfit::TooLarge);
         }
         let range = child.start..child.end;
-        if let Some(hole) = self.scaffold.hole(&range) {
+        let ended = self.scaffold.ended_hole(&range);
+        if let Some(hole) = self.scaffold.hole(&range).or(ended) {
+            let variable = hole.variable;
             let what = if hole.is_run {
-                What::Run { variable: hole.variable, lists: self.lists(child) }
+                let edges = Edges { lead: hole.lead.map(|(word, _)| word), ended: ended.is_some() };
+                What::Run { variable, lists: self.lists(child), edges }
             } else {
-                What::Any { variable: hole.variable, loose: self.loose }
+                What::Any { variable, loose: self.loose, ended: ended.is_some() }
             };
             return Ok(Some(Element { field: child.field, what }));
         }
-        if self.scaffold.filled.iter().any(|f| f.start <= child.start && child.end <= f.end) {
+        if self.scaffold.holes().any(|(_, f)| f.start <= child.start && child.end <= f.end) {
             return Err(Misfit::Broken);
         }
         if child.leaf {
@@ -324,7 +380,7 @@ impl<'t> Build<'_, '_, 't> {
     fn token(&mut self, child: &Child<'t>) -> Token {
         let scaffold = self.scaffold;
         let range = child.start..child.end;
-        let holed = scaffold.filled.iter().any(|f| f.start < range.end && f.end > range.start);
+        let holed = scaffold.holes().any(|(_, f)| f.start < range.end && f.end > range.start);
         let text = scaffold.original(range);
         if holed {
             let warning = format!("the variable in `{text}` is literal text: it is only a part of a token");
@@ -332,7 +388,7 @@ impl<'t> Build<'_, '_, 't> {
                 self.warnings.push(warning);
             }
         }
-        if child.named && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') {
+        if scaffold.kinds.is_name(child.kind) && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') {
             self.misnamed += usize::from(scaffold.grammar.id_for_node_kind(&text, false) != 0);
         }
         let any_case = scaffold.language.traits.keywords_any_case;
@@ -391,8 +447,20 @@ fn drop_terminator(children: &mut Vec<Element>) -> bool {
             children.pop();
             true
         }
-        Some(Element { what: What::Inner { children, .. }, .. }) => drop_terminator(children),
-        _ => false,
+        Some(Element { what, .. }) => {
+            let What::Inner { children, .. } = what else { return false };
+            if !drop_terminator(children) {
+                return false;
+            }
+            // `if ($A) $B`: any statement, not only one that is an expression.
+            if let [Element { what: What::Any { .. } | What::Run { .. }, .. }] = children.as_slice()
+                && let Some(variable) = children.pop()
+            {
+                *what = variable.what;
+            }
+            true
+        }
+        None => false,
     }
 }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tree_sitter::{Node, Parser, Tree};
 
-use super::build::{Built, Misfit, Scaffolded};
+use super::build::{Built, Filled, Misfit, Scaffolded};
 use super::lex::{self, Lexed};
 use super::literals;
 use super::shape::{Element, Shape, What};
 use super::{Compiled, PatternError, Reading, Unparseable};
-use crate::languages::{Language, Rung};
+use crate::languages::{Language, Place, Rung};
 use crate::limits;
 use crate::tree::Kinds;
 
@@ -21,7 +21,7 @@ pub(super) fn climb(language: &'static Language, pattern: &str) -> Result<Compil
     if pattern.len() > limits::PATTERN_BYTES {
         return Err(PatternError::TooLarge);
     }
-    let lexed = lex::lex(&pattern)?;
+    let lexed = lex::lex(&pattern, language.traits.leads)?;
     let mut rest = pattern.clone();
     for hole in lexed.holes.iter().rev() {
         rest.replace_range(hole.start..hole.end, "");
@@ -76,8 +76,12 @@ pub(super) fn climb(language: &'static Language, pattern: &str) -> Result<Compil
         return Err(climber.error());
     }
     accepted.sort_by_key(|(_, built)| built.misnamed);
+    let twins = match accepted.first() {
+        Some((rung, built)) => climber.twins(rung, &built.choice),
+        None => Vec::new(),
+    };
     let kinds = climber.ground.kinds;
-    Ok(finish(language, lexed, kinds, accepted))
+    Ok(finish(language, lexed, kinds, accepted, twins))
 }
 
 /// Merges equal shapes, joins declarations, and puts the readings in order.
@@ -86,10 +90,16 @@ fn finish(
     lexed: Lexed,
     kinds: Arc<Kinds>,
     accepted: Vec<(&'static Rung, Built)>,
+    twins: Vec<Built>,
 ) -> Compiled {
     let mut warnings = lexed.warnings;
     let mut distinct: Vec<(Shape, Joins)> = Vec::new();
-    for (at, (rung, built)) in accepted.into_iter().enumerate() {
+    let first = accepted.first().map(|(rung, _)| *rung);
+    let mut accepted = accepted.into_iter().map(|(rung, built)| (rung, built, false));
+    let twins = twins.into_iter().filter_map(|built| Some((first?, built, true)));
+    // Behind the reading that they are searched together with.
+    let ordered: Vec<_> = accepted.next().into_iter().chain(twins).chain(accepted).collect();
+    for (at, (rung, built, twin)) in ordered.into_iter().enumerate() {
         if at == 0 {
             warnings.extend(built.warnings);
         }
@@ -101,11 +111,13 @@ fn finish(
         }
         let runs = count_runs(&built.roots);
         let shape = Shape { rung: rung.name, roots: built.roots, holders: built.holders, runs };
-        distinct.push((shape, Joins { declares: rung.declares && built.declaration, group: rung.group }));
+        let declares = rung.declares && built.declaration;
+        distinct.push((shape, Joins { declares, group: rung.group, twin }));
     }
     let mut readings: Vec<(Vec<Shape>, Joins)> = Vec::new();
     for (shape, joins) in distinct {
-        match readings.iter_mut().find(|(_, others)| joins.with(others)) {
+        let joined = readings.iter_mut().find(|(_, others)| joins.twin || joins.with(others));
+        match joined {
             Some((shapes, _)) => shapes.push(shape),
             None => readings.push((vec![shape], joins)),
         }
@@ -137,6 +149,8 @@ fn finish(
 struct Joins {
     declares: bool,
     group: &'static str,
+    /// It is the same as the first, with something else in a variable's place.
+    twin: bool,
 }
 
 impl Joins {
@@ -196,7 +210,41 @@ struct Climber<'p> {
     refusals: Vec<Refusal>,
 }
 
+/// What is put in a variable's place.
+struct Form {
+    text: &'static str,
+    twin: bool,
+    takes_end: bool,
+}
+
 impl Ground<'_> {
+    /// The language's forms are followed by those of its twins.
+    fn form(&self, choice: usize) -> Form {
+        let holes = self.language.holes;
+        let twin = || choice.checked_sub(holes.len()).and_then(|at| self.language.traits.twins.get(at));
+        match (holes.get(choice), twin()) {
+            (Some(text), _) => Form { text, twin: false, takes_end: false },
+            (None, Some(twin)) => Form { text: twin.form, twin: true, takes_end: twin.takes_end },
+            (None, None) => Form { text: "%", twin: false, takes_end: false },
+        }
+    }
+
+    /// The variables that stand where two things look alike, each with the other form for it.
+    fn doubtful(&self) -> Vec<(usize, usize)> {
+        let mut places = Vec::new();
+        for (at, hole) in self.lexed.holes.iter().enumerate() {
+            let before = self.pattern.get(..hole.start).unwrap_or_default().trim_end();
+            let after = self.pattern.get(hole.end..).unwrap_or_default().trim_start();
+            let place = Place { before, after, is_run: hole.is_run };
+            for (twin, kind) in self.language.traits.twins.iter().enumerate() {
+                if hole.lead.is_none() && (kind.when)(&place) {
+                    places.push((at, self.language.holes.len() + twin));
+                }
+            }
+        }
+        places
+    }
+
     fn scaffold(&self, rung: &Rung, choice: &[usize]) -> Scaffolded<'_> {
         let mut text = String::with_capacity(rung.prefix.len() + self.pattern.len() + rung.suffix.len() + 64);
         text.push_str(rung.prefix);
@@ -206,11 +254,20 @@ impl Ground<'_> {
         for (index, hole) in self.lexed.holes.iter().enumerate() {
             text.push_str(self.pattern.get(at..hole.start).unwrap_or_default());
             at = hole.end;
-            let form = choice.get(index).and_then(|c| self.language.holes.get(*c)).copied().unwrap_or("%");
+            let chosen = choice
+                .get(index)
+                .map_or(Form { text: "%", twin: false, takes_end: false }, |c| self.form(*c));
+            let form = hole.lead.map_or(chosen.text, |(_, form)| form);
+            let (white, form) = form.split_at(form.len() - form.trim_ascii_start().len());
+            text.push_str(white);
             let from = text.len();
             // No keyword, and nobody's name.
             text.push_str(&form.replace('%', &format!("zqxh{index}")));
-            filled.push(from..text.len());
+            // A line break behind it ends what is before, and is no part of it; so is the comma that makes a tuple.
+            let whole = text.get(from..).unwrap_or_default().trim_ascii_end();
+            let own = if chosen.twin { whole.trim_end_matches(',') } else { whole };
+            let to = from + own.len();
+            filled.push(Filled { range: from..to, takes_end: chosen.takes_end });
         }
         text.push_str(self.pattern.get(at..).unwrap_or_default());
         let end = text.len() + usize::from(rung.completes);
@@ -238,7 +295,9 @@ impl Climber<'_> {
     /// Whether the parser made something of the fragment's beginning in this rung.
     fn came_into(&self, rung: &Rung) -> bool {
         let starts_with_hole = self.ground.lexed.holes.first().is_some_and(|h| h.start == 0);
-        starts_with_hole || self.refusals.last().is_some_and(|r| r.rung == rung.name && r.at > 0)
+        rung.when.is_some()
+            || starts_with_hole
+            || self.refusals.last().is_some_and(|r| r.rung == rung.name && r.at > 0)
     }
 
     /// With whichever hole texts the parser likes in this rung: one variable after the other is given the text that leaves the
@@ -343,6 +402,28 @@ impl Climber<'_> {
         }
     }
 
+    /// What a fragment that a rung takes can be besides, with other forms where two things look alike.
+    fn twins(&mut self, rung: &Rung, choice: &[usize]) -> Vec<Built> {
+        let places = self.ground.doubtful();
+        // Every combination of a few; of many each for itself.
+        let together: Vec<u32> = match places.len() {
+            0 => return Vec::new(),
+            few @ 1..=3 => (1..1 << few).collect(),
+            many => (0..many.min(limits::TWINS)).map(|at| 1 << at).collect(),
+        };
+        let mut twins = Vec::new();
+        for set in together {
+            let mut other = choice.to_vec();
+            for (_, (hole, form)) in places.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1) {
+                if let Some(slot) = other.get_mut(*hole) {
+                    *slot = *form;
+                }
+            }
+            twins.extend(self.attempt(rung, &other));
+        }
+        twins
+    }
+
     fn attempt(&mut self, rung: &Rung, choice: &[usize]) -> Result<Built, usize> {
         let scaffold = self.ground.scaffold(rung, choice);
         let Some(tree) = self.parser.parse(&scaffold.text, None) else {
@@ -355,7 +436,9 @@ impl Climber<'_> {
             match scaffold.read(&tree, rung) {
                 // A variable in a form of its own would make the whole pattern into what the form says.
                 Ok(built) if built.bare && choice.iter().any(|c| *c != 0) => return Err(usize::MAX / 2),
-                Ok(built) if rung.only.is_empty() || built.fits(rung.only) => return Ok(built),
+                Ok(built) if rung.only.is_empty() || built.fits(rung.only) => {
+                    return Ok(Built { choice: choice.to_vec(), ..built });
+                }
                 // It is whole, but not what the rung is for; no reason to name it as an error.
                 Ok(_) => return Err(usize::MAX / 2),
                 Err(misfit) => {
@@ -367,6 +450,9 @@ impl Climber<'_> {
                             "there is nothing but a comment, and comments are not searched"
                         }
                         Misfit::Broken => "a variable stands where no single node can",
+                        Misfit::NoBody => {
+                            "the block that belongs to it is missing; write `$$$BODY` for whatever it holds"
+                        }
                         Misfit::TooLarge | Misfit::OnlyRun => "",
                     };
                     Refusal {
@@ -407,7 +493,8 @@ impl Climber<'_> {
             }
         }
         let best = self.refusals.iter().min_by_key(|r| {
-            (r.misfit != Some(Misfit::OnlyComment), r.misfit.is_some(), r.narrow, usize::MAX - r.at, r.cost)
+            let telling = matches!(r.misfit, Some(Misfit::OnlyComment | Misfit::NoBody));
+            (!telling, r.misfit.is_some(), r.narrow, usize::MAX - r.at, r.cost)
         });
         let (rung, at, said) = match best {
             Some(best) => (best.rung, best.at, best.said.clone()),
@@ -466,7 +553,7 @@ fn complaint(tree: &Tree, scaffold: &Scaffolded, rung: &Rung) -> Option<Refusal>
 /// Whether one rung alone takes a fragment.
 #[cfg(test)]
 pub(super) fn takes(language: &'static Language, rung: &Rung, fragment: &str) -> bool {
-    let lexed = lex::lex(fragment).unwrap();
+    let lexed = lex::lex(fragment, language.traits.leads).unwrap();
     let grammar = (language.grammar)();
     let kinds = Arc::new(Kinds::of(language, &grammar));
     let mut parser = Parser::new();

@@ -2,6 +2,9 @@
 
 use super::{PatternError, Variable};
 
+/// A word and the form of what it begins.
+type Lead = (&'static str, &'static str);
+
 /// A place in the pattern that a variable stands at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hole {
@@ -11,6 +14,8 @@ pub(super) struct Hole {
     /// Index into the variables; `None` for one that binds nothing.
     pub(super) variable: Option<usize>,
     pub(super) is_run: bool,
+    /// The word before a run that belongs to what it stands for, with the form of the whole. `start` is where the word begins.
+    pub(super) lead: Option<Lead>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,7 +33,18 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_'
 }
 
-pub(super) fn lex(pattern: &str) -> Result<Lexed, PatternError> {
+/// The word before a run that begins what the run stands for, and where it begins. Only where the run is the last thing in a bracket.
+fn lead(pattern: &str, start: usize, end: usize, leads: &[Lead]) -> Option<(usize, Lead)> {
+    let before = pattern.get(..start)?.trim_end();
+    let closes = pattern.get(end..)?.trim_start().starts_with([')', ']', '}']);
+    let lead = leads.iter().find(|(word, _)| {
+        let rest = before.strip_suffix(word);
+        rest.is_some_and(|rest| rest.ends_with(char::is_whitespace)) && before.len() < start
+    });
+    closes.then_some(()).and(lead).map(|lead| (before.len() - lead.0.len(), *lead))
+}
+
+pub(super) fn lex(pattern: &str, leads: &[Lead]) -> Result<Lexed, PatternError> {
     let bytes = pattern.as_bytes();
     let mut lexed = Lexed::default();
     let mut at = 0;
@@ -84,7 +100,9 @@ pub(super) fn lex(pattern: &str) -> Result<Lexed, PatternError> {
             lexed.variables.push(Variable { name: name.to_owned(), is_run, repeated: false });
             Some(lexed.variables.len() - 1)
         };
-        lexed.holes.push(Hole { start, end, variable, is_run });
+        let lead = is_run.then(|| lead(pattern, start, end, leads)).flatten();
+        let start = lead.map_or(start, |(start, _)| start);
+        lexed.holes.push(Hole { start, end, variable, is_run, lead: lead.map(|(_, lead)| lead) });
     }
     Ok(lexed)
 }
@@ -96,7 +114,7 @@ mod tests {
     use super::*;
 
     fn spans(pattern: &str) -> Vec<(&str, bool)> {
-        let lexed = lex(pattern).unwrap();
+        let lexed = lex(pattern, &[]).unwrap();
         lexed.holes.iter().map(|h| (&pattern[h.start..h.end], h.is_run)).collect()
     }
 
@@ -117,20 +135,20 @@ mod tests {
             ("$$A", "`$$A` is literal text: a variable has one dollar sign, a run three"),
             ("$1", "`$1` is literal text: a variable's name is capitals, digits and `_`"),
         ] {
-            let lexed = lex(pattern).unwrap();
+            let lexed = lex(pattern, &[]).unwrap();
             assert_eq!((lexed.holes, lexed.warnings), (vec![], vec![warning.to_owned()]), "{pattern}");
         }
-        assert_eq!(lex("${x} $ $(a)").unwrap(), Lexed::default());
+        assert_eq!(lex("${x} $ $(a)", &[]).unwrap(), Lexed::default());
     }
 
     #[test]
     fn names_that_begin_with_an_underscore_bind_nothing() {
-        let lexed = lex("f($_X, $_X, $A, $A)").unwrap();
+        let lexed = lex("f($_X, $_X, $A, $A)", &[]).unwrap();
         assert_eq!(lexed.variables, [Variable { name: "A".to_owned(), is_run: false, repeated: true }]);
     }
 
     #[test]
     fn one_name_is_not_both_a_node_and_a_run() {
-        assert_eq!(lex("f($A, $$$A)"), Err(PatternError::BothKinds { name: "A".to_owned() }));
+        assert_eq!(lex("f($A, $$$A)", &[]), Err(PatternError::BothKinds { name: "A".to_owned() }));
     }
 }

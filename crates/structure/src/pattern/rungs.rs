@@ -42,6 +42,9 @@ const FRAGMENTS: &[Row] = &[
     (
         "c-sharp",
         &[
+            ("declaration", "using A.B;"),
+            ("statement", "lock (a) { b(); }"),
+            ("expression", "new[] { 1 }"),
             ("expression", "a ?? b"),
             ("expression", "$X switch { 1 => 2 }"),
             ("expression", "a => b"),
@@ -387,6 +390,7 @@ const FRAGMENTS: &[Row] = &[
             ("clause", "elif a: b()"),
             ("case", "case 1: a()"),
             ("pair", "\"a\": 1"),
+            ("parameter", "a: int"),
             ("parameter", "a, /, b, *, c"),
             ("decorator", "@a.b(c)"),
             ("type", "Optional[$T]"),

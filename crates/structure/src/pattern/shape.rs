@@ -38,6 +38,8 @@ pub(crate) enum What {
         variable: Option<usize>,
         /// Among loose tokens, where it stands for as many of them as there are up to a separator.
         loose: bool,
+        /// It ends with a terminator, which is not bound.
+        ended: bool,
     },
     /// `$$$NAME`.
     Run {
@@ -45,7 +47,17 @@ pub(crate) enum What {
         /// Kinds of list node that stand for nothing but this run in the pattern: where exactly one of them fills the run's
         /// place, its children are the elements.
         lists: Vec<u16>,
+        edges: Edges,
     },
+}
+
+/// What belongs to a run's nodes and not to what the variable stands for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Edges {
+    /// The word that the first node begins with.
+    pub(crate) lead: Option<&'static str>,
+    /// The last node ends with a terminator.
+    pub(crate) ended: bool,
 }
 
 #[derive(Debug, PartialEq)]

@@ -222,7 +222,8 @@ impl FileStyle<'_> {
         // The indentation of the template's current line as it comes out, and whether only white space stands on it so far.
         let mut indent = base.to_vec();
         let mut line_is_blank = first_on_line;
-        for part in template.without_empty(&is_empty) {
+        let parts = template.without_empty(&is_empty);
+        for (at, part) in parts.iter().enumerate() {
             match part {
                 Part::Text(text) => {
                     let last = text.matches('\n').count();
@@ -245,8 +246,10 @@ impl FileStyle<'_> {
                     }
                 }
                 Part::Variable(name) => {
-                    let Some(binding) = binding(&name) else { continue };
+                    let Some(binding) = binding(name) else { continue };
                     let range = binding.range();
+                    let beside = (at.checked_sub(1).and_then(|at| parts.get(at)), parts.get(at + 1));
+                    let brackets = self.shares_brackets(&range) && !in_brackets(beside);
                     let inside = children.iter().filter_map(|child| edits[*child].as_ref());
                     let mut inside =
                         inside.filter(|edit| edit.found.start >= range.start && edit.found.start < range.end);
@@ -254,7 +257,13 @@ impl FileStyle<'_> {
                     let (from, first_in_source) = line_indent(self.source, &self.lines, range.start);
                     // A capture that began a line and does not any more keeps its lines where they were relative to the match.
                     let from = if first_in_source && !line_is_blank { base } else { from };
+                    if brackets {
+                        piece.push(b"(");
+                    }
                     piece.append(&text.moved(from, &indent));
+                    if brackets {
+                        piece.push(b")");
+                    }
                     line_is_blank = false;
                 }
             }
@@ -275,6 +284,13 @@ impl FileStyle<'_> {
             });
         }
         Ok(Edit { found: found.range.clone(), range: found.range.clone(), text: piece })
+    }
+
+    /// Whether a variable's text has its brackets in common with the call that it is the only argument of: Python's `sum(x for x in y)`.
+    /// Anywhere else it needs brackets of its own.
+    fn shares_brackets(&self, range: &Range<usize>) -> bool {
+        let node = self.tree.root_node().descendant_for_byte_range(range.start, range.end);
+        node.is_some_and(|node| node.kind() == "generator_expression" && node.byte_range() != *range)
     }
 
     /// The text of a variable with the matches inside of it replaced, and the lines marked that begin inside a string.
@@ -379,6 +395,12 @@ impl FileStyle<'_> {
             }
         }
     }
+}
+
+/// Whether what stands between two parts of a template has brackets around it there.
+fn in_brackets(beside: (Option<&Part>, Option<&Part>)) -> bool {
+    let (Some(Part::Text(before)), Some(Part::Text(after))) = beside else { return false };
+    before.trim_end().ends_with('(') && after.trim_start().starts_with(')')
 }
 
 /// How most lines of the file end.

@@ -1,6 +1,10 @@
 //! C and what descends from its syntax.
 
-use crate::languages::{Language, Rung, Traits};
+use super::{begins_for, is_measured};
+use crate::languages::{Language, Rung, Traits, Twin};
+
+#[cfg(any(feature = "c", feature = "cpp", feature = "objc"))]
+const TWINS: &[Twin] = &[Twin::new("struct %", is_measured), Twin::with_end("int % = 0", begins_for)];
 
 #[cfg(feature = "c")]
 pub(super) static C: Language = Language {
@@ -32,7 +36,7 @@ pub(super) static C: Language = Language {
         Rung::new("enumerator", "enum zq {\n", "\n};").only(&["enumerator"]),
     ],
     holes: &["%", "%;", "int %", "int %;", "case %:", "\"%\""],
-    traits: Traits { loose_leaves: &["preproc_arg"], ..Traits::PLAIN },
+    traits: Traits { loose_leaves: &["preproc_arg"], twins: TWINS, ..Traits::PLAIN },
 };
 
 /// `T name(…) {…}` is a function; among statements it could be a variable with its initial value in braces.
@@ -95,7 +99,7 @@ pub(super) static CPP: Language = Language {
         Rung::new("enumerator", "enum zq {\n", "\n};").only(&["enumerator"]),
     ],
     holes: &["%", "%;", "int %", "int %;", "case %:", "\"%\"", "%(0)"],
-    traits: Traits { loose_leaves: &["preproc_arg"], ..Traits::PLAIN },
+    traits: Traits { loose_leaves: &["preproc_arg"], twins: TWINS, ..Traits::PLAIN },
 };
 
 /// `- (void)name` declares a method; as an expression it would be a negated cast.
@@ -133,7 +137,7 @@ pub(super) static OBJC: Language = Language {
         Rung::new("parameter", "void zq(", ");").only(&["parameter_declaration"]),
     ],
     holes: &["%", "%;", "int %", "int %;", "case %:", "\"%\""],
-    traits: Traits { loose_leaves: &["preproc_arg"], ..Traits::PLAIN },
+    traits: Traits { loose_leaves: &["preproc_arg"], twins: TWINS, ..Traits::PLAIN },
 };
 
 #[cfg(feature = "solidity")]
@@ -157,5 +161,5 @@ pub(super) static SOLIDITY: Language = Language {
         Rung::new("parameter", "contract Zq { function zq(", ") public {} }").only(&["parameter"]),
     ],
     holes: &["%", "%;", "uint %", "uint %;", "function %() public {}", "\"%\""],
-    traits: Traits::PLAIN,
+    traits: Traits { twins: &[Twin::with_end("uint % = 0", begins_for)], ..Traits::PLAIN },
 };

@@ -1,6 +1,7 @@
 //! Languages of the big virtual machines, Swift and Dart.
 
-use crate::languages::{Language, Rung, Traits};
+use super::{begins_for, filled};
+use crate::languages::{Language, Rung, Traits, Twin};
 
 /// `Name(…) {…}` with modifiers at most before it is a constructor; it could be an enum's constant with a body.
 #[cfg(feature = "java")]
@@ -52,7 +53,7 @@ pub(super) static JAVA: Language = Language {
         Rung::new("enum constant", "enum Zq {\n", "\n}").only(&["enum_constant"]),
     ],
     holes: &["%", "%;", "%();", "Zq %", "case %:", "void %() {}", "\"%\"", "% = 0"],
-    traits: Traits::PLAIN,
+    traits: Traits { twins: &[Twin::with_end("int % = 0", begins_for)], ..Traits::PLAIN },
 };
 
 /// `x switch {…}`, which in a class could be a property of that name.
@@ -72,6 +73,19 @@ fn is_lambda(text: &str) -> bool {
     })
 }
 
+/// `using A.B;`, which among statements could hold a resource.
+#[cfg(feature = "c-sharp")]
+fn is_using(text: &str) -> bool {
+    text.strip_prefix("using ").is_some_and(|rest| !rest.contains('('))
+}
+
+/// `lock (…) {…}`, whose block could also be a list of values.
+#[cfg(feature = "c-sharp")]
+fn is_guarded(text: &str) -> bool {
+    ["lock", "fixed", "checked", "unchecked", "unsafe"]
+        .contains(&text.split([' ', '(', '{']).next().unwrap_or_default())
+}
+
 #[cfg(feature = "c-sharp")]
 pub(super) static C_SHARP: Language = Language {
     id: "c-sharp",
@@ -82,6 +96,14 @@ pub(super) static C_SHARP: Language = Language {
     shebangs: &["dotnet-script"],
     grammar: || tree_sitter_c_sharp::LANGUAGE.into(),
     rungs: &[
+        Rung::new("declaration", "", "\n").only(&["using_directive"]).when(is_using).statement(),
+        Rung::new("statement", "class Zq { void zq() {\n", "\n} }")
+            .only(&["lock_statement", "fixed_statement", "checked_statement", "unsafe_statement"])
+            .when(is_guarded)
+            .declares(),
+        Rung::new("expression", "class Zq { object zq = ", "; }")
+            .only(&["array_creation_expression", "implicit_array_creation_expression"])
+            .when(|text| text.starts_with("new")),
         Rung::new("attribute", "class Zq {\n", "\nvoid zq() {} }").only(&["attribute_list"]),
         Rung::new("expression", "class Zq { object zq = ", "; }")
             .only(&["switch_expression"])
@@ -123,6 +145,10 @@ pub(super) static KOTLIN: Language = Language {
     shebangs: &["kotlin"],
     grammar: || tree_sitter_kotlin_sg::LANGUAGE.into(),
     rungs: &[
+        Rung::new("member", "class Zq {\n", "\n}\n")
+            .only(&["anonymous_initializer"])
+            .when(|text| text.starts_with("init"))
+            .statement(),
         Rung::new("when entry", "fun zq() { when (x) {\n", "\n} }\n").only(&["when_entry"]).statement(),
         Rung::new("clause", "fun zq() { try {} ", "\n}\n").only(&["catch_block", "finally_block"]),
         Rung::new("statement", "fun zq() {\n", "\n}\n").declares(),
@@ -159,8 +185,12 @@ pub(super) static SCALA: Language = Language {
         Rung::new("enumerator", "object Zq { for (", ") yield x }\n").only(&["enumerator"]),
         Rung::new("annotation", "object Zq {\n", "\ndef zq = 1 }\n").only(&["annotation"]),
     ],
-    holes: &["%", "%: Zq", "case % => 0", "def % = 0", "\"%\""],
-    traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
+    holes: &["%", "%: Zq", "case % => 0", "def % = 0", "\"%\"", "% <- zq"],
+    traits: Traits {
+        soft_semicolons: true,
+        twins: &[Twin::new("case % => 0", |place| filled(place, '{', '}').is_some())],
+        ..Traits::PLAIN
+    },
 };
 
 #[cfg(feature = "groovy")]
@@ -204,7 +234,7 @@ pub(super) static SWIFT: Language = Language {
         Rung::new("type", "let zq: ", "\n"),
         Rung::new("attribute", "", "\nfunc zq() {}\n").only(&["attribute"]),
     ],
-    holes: &["%", "%: Zq", "case %: break", "func %() {}", "\"%\"", "func %()"],
+    holes: &["%", "%: Zq", "case %: break", "func %() {}", "\"%\"", "func %()", "%()"],
     traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
 };
 

@@ -8,12 +8,47 @@ mod scripts;
 mod systems;
 mod web;
 
-use super::Language;
+use super::{Language, Place};
 
 /// `Name<…>` is how a type is written; as an expression it would be two comparisons, or an instantiation nobody means.
 fn is_generic(text: &str) -> bool {
     let text = text.trim();
     text.ends_with('>') && text.contains('<') && !text.contains(['(', '=', ';', '{'])
+}
+
+/// The word that a text ends with, perhaps none.
+fn last_word(text: &str) -> &str {
+    text.trim_end().rsplit(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').next().unwrap_or_default()
+}
+
+/// Whether a bracket behind this text begins a value of its own, and no call, index or macro. `words` are those that a value follows.
+fn opens_value(before: &str, words: &[&str]) -> bool {
+    let word = last_word(before);
+    if !word.is_empty() {
+        return words.contains(&word);
+    }
+    let before = before.trim_end();
+    let arrow = before.ends_with("->") || before.ends_with("=>");
+    arrow || !before.ends_with([')', ']', '}', '"', '\'', '`', '!', '?', '>'])
+}
+
+/// A run that is all there is between two brackets; the text before them, if so.
+fn filled<'p>(place: &Place<'p>, open: char, close: char) -> Option<&'p str> {
+    let before = place.before.strip_suffix(open)?;
+    (place.is_run && place.after.starts_with(close)).then_some(before)
+}
+
+/// `for ($A; …`: the first part may be a declaration, which its `;` belongs to.
+fn begins_for(place: &Place) -> bool {
+    place.after.starts_with(';')
+        && place.before.strip_suffix('(').is_some_and(|text| last_word(text) == "for")
+}
+
+/// `sizeof($A)` is asked of values and of types.
+#[cfg(any(feature = "c", feature = "cpp", feature = "objc"))]
+fn is_measured(place: &Place) -> bool {
+    let word = place.before.strip_suffix('(').map(last_word);
+    place.after.starts_with(')') && word.is_some_and(|word| ["sizeof", "_Alignof", "alignof"].contains(&word))
 }
 
 /// A block by its braces, which could also be a list of values.

@@ -1,6 +1,7 @@
 //! Scripting languages, shells and build files.
 
-use crate::languages::{Language, Rung, Traits};
+use super::{filled, opens_value};
+use crate::languages::{Language, Place, Rung, Traits, Twin};
 
 /// `key=value` without blanks is how a keyword argument is written and a statement is not.
 #[cfg(feature = "python")]
@@ -10,6 +11,23 @@ fn is_tight_pair(text: &str) -> bool {
             && before.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$')
             && !after.starts_with(['=', ' ', '\t', '\n'])
     })
+}
+
+/// `name: type` on a line of its own: a variable, a field or a parameter with its type.
+#[cfg(feature = "python")]
+fn is_annotated(text: &str) -> bool {
+    let named = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$');
+    text.split_once(':').is_some_and(|(name, _)| named(name) && !text.contains('\n'))
+}
+
+/// `($$$A)` is a value in brackets or a tuple.
+#[cfg(feature = "python")]
+fn is_tuple(place: &Place) -> bool {
+    let words = [
+        "return", "in", "not", "and", "or", "is", "if", "elif", "else", "while", "assert", "raise", "yield",
+        "await", "lambda", "except", "from", "del", "case", "match",
+    ];
+    filled(place, '(', ')').is_some_and(|before| opens_value(before, &words))
 }
 
 #[cfg(feature = "python")]
@@ -33,14 +51,24 @@ pub(super) static PYTHON: Language = Language {
         Rung::new("statement", "", "\n").statement().group("subscript"),
         // `Optional[$T]` is an expression, and another node where it annotates.
         Rung::new("type", "zq: ", "\n").only(&["generic_type"]).group("subscript"),
+        Rung::new("parameter", "def zq(", "): pass\n")
+            .only(&["typed_parameter", "typed_default_parameter"])
+            .group("subscript")
+            .when(is_annotated),
         Rung::new("argument", "zq(", ")").only(&["keyword_argument", "dictionary_splat", "list_splat"]),
         Rung::new("pair", "{", "}").only(&["pair", "dictionary_splat"]),
         Rung::new("parameter", "def zq(", "): pass\n"),
         Rung::new("decorator", "", "\ndef zq(): pass\n").only(&["decorator"]),
         Rung::new("comprehension clause", "[x for y in z ", "]").only(&["for_in_clause", "if_clause"]),
     ],
-    holes: &["%", "%: 0", "case %: pass", "\"%\"", "@%"],
-    traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
+    holes: &["%", "%: 0", "case %: pass", "\"%\"", "@%", "if %", "\n case %: pass"],
+    traits: Traits {
+        soft_semicolons: true,
+        twins: &[Twin::new("%: 0", |place| filled(place, '{', '}').is_some()), Twin::new("%,", is_tuple)],
+        leads: &[("for", "for % in zq")],
+        bare_argument: Some(("generator_expression", "argument_list")),
+        ..Traits::PLAIN
+    },
 };
 
 /// `key => value`, which without a hash around it would be a pattern match.
@@ -205,6 +233,13 @@ pub(super) static JULIA: Language = Language {
     traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
 };
 
+/// `a) b ;;`: its bracket closes what it has not opened, or the end tells.
+#[cfg(feature = "bash")]
+fn is_case_item(text: &str) -> bool {
+    let count = |bracket| text.matches(bracket).count();
+    count(')') > count('(') || [";;", ";&", ";;&"].iter().any(|end| text.ends_with(end))
+}
+
 #[cfg(feature = "bash")]
 pub(super) static BASH: Language = Language {
     id: "bash",
@@ -215,14 +250,14 @@ pub(super) static BASH: Language = Language {
     shebangs: &["sh", "bash", "dash", "zsh", "ksh"],
     grammar: || tree_sitter_bash::LANGUAGE.into(),
     rungs: &[
-        Rung::new("case item", "case x in\n", "\nesac\n").only(&["case_item"]).statement(),
+        Rung::new("case item", "case x in\n", "\nesac\n").only(&["case_item"]).when(is_case_item).statement(),
         Rung::new("clause", "if x; then y; ", "\nfi\n").only(&["elif_clause", "else_clause"]),
         Rung::new("statement", "", "\n").statement(),
         Rung::new("test", "[[ ", " ]]\n"),
         Rung::new("arithmetic", "(( ", " ))\n"),
-        Rung::new("word", "zq ", "\n"),
+        Rung::new("word", "zq ", "\n").when(|text| !text.contains("{ ")),
     ],
-    holes: &["%", "\"%\"", "%) ;;"],
+    holes: &["%", "\"%\"", "%) ;;", "%\n"],
     traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
 };
 

@@ -1,6 +1,14 @@
 //! Rust, Go and Zig.
 
-use crate::languages::{Language, Rung, Traits};
+use super::{filled, opens_value};
+use crate::languages::{Language, Place, Rung, Traits, Twin};
+
+/// `($$$A)` is a value in brackets or a tuple.
+#[cfg(feature = "rust")]
+fn is_tuple(place: &Place) -> bool {
+    let words = ["return", "in", "match", "if", "while", "break", "else", "as", "mut", "ref", "move"];
+    filled(place, '(', ')').is_some_and(|before| opens_value(before, &words))
+}
 
 #[cfg(feature = "rust")]
 pub(super) static RUST: Language = Language {
@@ -33,8 +41,15 @@ pub(super) static RUST: Language = Language {
         Rung::new("generic parameter", "fn zq<", ">() {}"),
     ],
     holes: &["%", "%: Zq", "% => 0", "fn %() {}", "\"%\"", "%;"],
-    traits: Traits { loose_trees: &["token_tree"], ..Traits::PLAIN },
+    traits: Traits { loose_trees: &["token_tree"], twins: &[Twin::new("%,", is_tuple)], ..Traits::PLAIN },
 };
+
+/// `type T[$$$P] …` has parameters; without their constraints it looks like an array's length.
+#[cfg(feature = "go")]
+fn is_type_parameter(place: &Place) -> bool {
+    let head = filled(place, '[', ']').and_then(|before| before.trim_start().strip_prefix("type "));
+    head.is_some_and(|name| !name.trim().contains([' ', '[', '(', '{']))
+}
 
 #[cfg(feature = "go")]
 pub(super) static GO: Language = Language {
@@ -56,6 +71,7 @@ pub(super) static GO: Language = Language {
             .statement(),
         Rung::new("select case", "package zq\nfunc zq() { select {\n", "\n} }\n")
             .only(&["communication_case"])
+            .group("case")
             .statement(),
         Rung::new("element", "package zq\nvar zq = Zq{", "}\n").only(&["keyed_element"]),
         Rung::new("statement", "package zq\nfunc zq() {\n", "\n}\n").declares(),
@@ -72,8 +88,12 @@ pub(super) static GO: Language = Language {
         Rung::new("variable", "package zq\nvar (\n", "\n)\n").only(&["var_spec"]).statement(),
         Rung::new("import", "package zq\nimport (\n", "\n)\n").only(&["import_spec"]),
     ],
-    holes: &["%", "% int", "case %:", "%: 0", "\"%\"", "%()"],
-    traits: Traits { soft_semicolons: true, ..Traits::PLAIN },
+    holes: &["%", "% int", "case %:", "%: 0", "\"%\"", "%()", "%\n", "% int\n", "{ % }"],
+    traits: Traits {
+        soft_semicolons: true,
+        twins: &[Twin::new("% any", is_type_parameter)],
+        ..Traits::PLAIN
+    },
 };
 
 /// `fn name() T {…}` declares; among statements it would be a function's type and a block.

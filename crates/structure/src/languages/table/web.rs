@@ -1,6 +1,7 @@
 //! JavaScript, TypeScript and what pages are written in.
 
-use crate::languages::{Language, Rung, Traits};
+use super::begins_for;
+use crate::languages::{Language, Place, Rung, Traits, Twin};
 
 const PROPERTY: Rung = Rung::new("property", "({", "})").only(&["pair"]).group("annotated");
 const STATEMENT: Rung = Rung::new("statement", "", "\n").declares();
@@ -28,8 +29,17 @@ const JSX_FIRST: Rung = JSX_ATTRIBUTE.when(is_attribute);
 const DECORATOR: Rung = Rung::new("decorator", "", "\nclass Zq {}").only(&["decorator"]);
 const PARAMETER: Rung = Rung::new("parameter", "function zq(", ") {}").group("annotated");
 
-const JS_HOLES: &[&str] = &["%", "%() {}", "case %:", "%: 0", "\"%\""];
-const JS_TRAITS: Traits = Traits { loose_leaves: &["jsx_text"], ..Traits::PLAIN };
+/// `export default $A`: a declaration, or a value.
+fn is_default(place: &Place) -> bool {
+    place.before.ends_with("export default") && place.after.is_empty()
+}
+
+const JS_HOLES: &[&str] = &["%", "%() {}", "case %:", "%: 0", "\"%\"", "%;"];
+const JS_TRAITS: Traits = Traits {
+    loose_leaves: &["jsx_text"],
+    twins: &[Twin::with_end("let % = 0", begins_for), Twin::new("class % {}", is_default)],
+    ..Traits::PLAIN
+};
 
 #[cfg(feature = "javascript")]
 pub(super) static JAVASCRIPT: Language = Language {
@@ -89,13 +99,13 @@ pub(super) static TYPESCRIPT: Language = Language {
             ])
             .group("annotated")
             .declares(),
-        PARAMETER.only(TS_KINDS),
         OBJECT_MEMBER,
+        PARAMETER.only(TS_KINDS),
         Rung::new("type", "type Zq = ", ";"),
         Rung::new("enum member", "enum Zq {\n", "\n}").only(&["enum_assignment"]),
         DECORATOR,
     ],
-    holes: &["%", "%() {}", "case %:", "%: 0", "\"%\"", "%: Zq"],
+    holes: &["%", "%() {}", "case %:", "%: 0", "\"%\"", "%: Zq", "%;"],
     traits: JS_TRAITS,
 };
 
@@ -128,14 +138,14 @@ pub(super) static TSX: Language = Language {
             ])
             .group("annotated")
             .declares(),
-        PARAMETER.only(TS_KINDS),
         OBJECT_MEMBER,
+        PARAMETER.only(TS_KINDS),
         JSX_ATTRIBUTE,
         Rung::new("type", "type Zq = ", ";"),
         Rung::new("enum member", "enum Zq {\n", "\n}").only(&["enum_assignment"]),
         DECORATOR,
     ],
-    holes: &["%", "%() {}", "case %:", "%: 0", "\"%\"", "%: Zq"],
+    holes: &["%", "%() {}", "case %:", "%: 0", "\"%\"", "%: Zq", "%;"],
     traits: JS_TRAITS,
 };
 
