@@ -29,6 +29,8 @@ pub(crate) struct Adapter {
     pub(crate) arguments: &'static [&'static str],
     /// The `context` in which it evaluates expressions as a person means them.
     pub(crate) evaluate_context: &'static str,
+    /// What to evaluate in the context `repl`, so that it does not go on with a step that something else has cut short.
+    pub(crate) forget_step: Option<&'static str>,
     /// Whether it heeds `start` and `count` of a `variables` request.
     pub(crate) pages: bool,
     /// Whether it keeps the program's process number to itself.

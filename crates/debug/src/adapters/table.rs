@@ -12,6 +12,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         binary: Binary::Named(&["dart"]),
         arguments: &["debug_adapter"],
         evaluate_context: "repl",
+        forget_step: None,
         pages: false,
         hides_pid: false,
         code_with_farewell: false,
@@ -31,6 +32,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         arguments: &[],
         // Statements too; every other context takes expressions only.
         evaluate_context: "repl",
+        forget_step: None,
         pages: false,
         hides_pid: false,
         code_with_farewell: false,
@@ -50,6 +52,8 @@ pub(crate) static TABLE: &[Adapter] = &[
         arguments: &[],
         // `repl` is LLDB's own command line, and `hover` refuses `a + 1`.
         evaluate_context: "watch",
+        // Of its stack of plans all but the first, which is no step. `repl` and the backtick make it a command.
+        forget_step: Some("`thread plan discard 1"),
         pages: true,
         hides_pid: false,
         code_with_farewell: false,
@@ -68,6 +72,7 @@ pub(crate) static TABLE: &[Adapter] = &[
         arguments: &["dap"],
         // With it `call f(x)` works too.
         evaluate_context: "repl",
+        forget_step: None,
         pages: false,
         hides_pid: true,
         code_with_farewell: true,

@@ -145,7 +145,7 @@ impl Session {
                 state.answered_at_stop();
                 state.epoch
             });
-            self.note_top(epoch, &body);
+            self.note_top(epoch, list(&body, "stackFrames").into_iter().next());
             if levels == FRAMES || frames.first().is_some_and(is_ours) {
                 break frames;
             }
@@ -249,13 +249,19 @@ impl Session {
             Some(thread) => thread,
             None => self.some_thread().await?,
         };
-        let body = self.ask("stackTrace", json!({"threadId": thread, "startFrame": 0, "levels": 1})).await?;
-        Ok(self.note_top(epoch, &body))
+        let frame = self.first_frame(thread).await?;
+        Ok(self.note_top(epoch, frame))
     }
 
-    /// Keeps the first frame of a stack as the one that the program stands in.
-    fn note_top(&self, epoch: u64, stack: &Value) -> Option<i64> {
-        let frame = list::<StackFrame>(stack, "stackFrames").into_iter().next();
+    /// The frame that a thread stands in.
+    pub(super) async fn first_frame(&self, thread: i64) -> Result<Option<StackFrame>, SessionError> {
+        let arguments = json!({"threadId": thread, "startFrame": 0, "levels": 1});
+        let body = self.ask("stackTrace", arguments).await?;
+        Ok(list(&body, "stackFrames").into_iter().next())
+    }
+
+    /// Keeps a frame as the one that the program stands in.
+    fn note_top(&self, epoch: u64, frame: Option<StackFrame>) -> Option<i64> {
         let top = frame.map(|frame| Top { epoch, id: frame.id, name: frame.name, line: frame.line });
         let id = top.as_ref().map(|top| top.id);
         *self.lock_top() = top;
@@ -392,27 +398,28 @@ impl Session {
     /// Replaces the breakpoints of a file.
     pub(crate) async fn place_file(&self, file: &Path, lines: &[LineBreak]) {
         let can = self.capabilities();
-        let (set, refused): (Vec<_>, Vec<_>) =
-            lines.iter().cloned().partition(|line| line.unsupported(&can, self.adapter.hits).is_none());
+        let asked = |line: &LineBreak| Asked::Line(file.to_owned(), line.clone());
+        let mut set = Vec::new();
+        let mut refused = Vec::new();
+        for line in lines {
+            match line.unsupported(&can, self.adapter.hits) {
+                None => set.push(line),
+                Some(why) => refused.push(Placed::refused(asked(line), why)),
+            }
+        }
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
         let arguments = json!({
             "source": {"name": name, "path": file.display().to_string()},
-            "breakpoints": set.iter().map(LineBreak::request).collect::<Vec<_>>(),
+            "breakpoints": set.iter().map(|line| line.request()).collect::<Vec<_>>(),
             // For adapters of an older protocol.
             "lines": set.iter().map(|line| line.line).collect::<Vec<_>>(),
             "sourceModified": false,
         });
-        let asked = |line: LineBreak| Asked::Line(file.to_owned(), line);
         let mut placed: Vec<Placed> = match self.ask("setBreakpoints", arguments).await {
-            Ok(body) => pair(set.into_iter().map(asked), &list(&body, "breakpoints")),
-            Err(error) => {
-                set.into_iter().map(|line| Placed::refused(asked(line), error.to_string())).collect()
-            }
+            Ok(body) => pair(set.iter().map(|line| asked(line)), &list(&body, "breakpoints")),
+            Err(error) => set.iter().map(|line| Placed::refused(asked(line), error.to_string())).collect(),
         };
-        placed.extend(refused.into_iter().map(|line| {
-            let why = line.unsupported(&can, self.adapter.hits).unwrap_or_default();
-            Placed::refused(asked(line), why)
-        }));
+        placed.extend(refused);
         let mut all = self.lock_placed();
         all.retain(|known| !matches!(&known.asked, Asked::Line(path, _) if path == file));
         all.extend(placed);

@@ -78,6 +78,8 @@ pub(crate) struct Session {
     /// The top frame of the thread that stopped.
     top: Mutex<Option<Top>>,
     placed: Mutex<Vec<Placed>>,
+    /// The thread of a step that did not come to its end.
+    stepping: Mutex<Option<i64>>,
     /// The adapter has been told all breakpoints as they are asked for.
     configured: AtomicBool,
     /// An evaluation that its call has stopped waiting for.
@@ -210,6 +212,7 @@ impl Session {
             references,
             top: Mutex::default(),
             placed: Mutex::default(),
+            stepping: Mutex::default(),
             configured: AtomicBool::new(false),
             evaluating: tokio::sync::Mutex::default(),
             panic_breakpoint: OnceLock::new(),
@@ -338,6 +341,10 @@ impl Session {
             Some(thread) => thread,
             None => self.some_thread().await?,
         };
+        self.forget_step(stop).await;
+        if command != "continue" {
+            *self.lock_stepping() = Some(thread);
+        }
         self.shared.with(state::State::resume);
         let arguments = json!({"threadId": thread});
         let mut sent = match self.client.send(command, arguments).await {
@@ -363,6 +370,26 @@ impl Session {
                 }
                 Err(error) => self.lost(error).await,
             },
+        }
+    }
+
+    /// Makes an adapter forget a step that a breakpoint or a pause has cut short. lldb goes on with it at whatever resume comes next: other
+    /// threads stand still for it, and a step out of what it had called does not stop.
+    async fn forget_step(&self, stop: &Stop) {
+        let Some(command) = self.adapter.forget_step else { return };
+        let Some(thread) = self.lock_stepping().take() else { return };
+        if stop.reason == "step" && stop.thread == Some(thread) {
+            return;
+        }
+        let frame = if stop.thread == Some(thread) {
+            self.top_frame(stop).await
+        } else {
+            self.first_frame(thread).await.map(|frame| frame.map(|frame| frame.id))
+        };
+        // A thread that has ended has no step any more, and there may be none for another reason: an error says no more than that.
+        if let Ok(Some(frame)) = frame {
+            let arguments = json!({"expression": command, "context": "repl", "frameId": frame});
+            let _ = self.ask("evaluate", arguments).await;
         }
     }
 
@@ -542,6 +569,10 @@ impl Session {
 
     fn lock_top(&self) -> MutexGuard<'_, Option<Top>> {
         self.top.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_stepping(&self) -> MutexGuard<'_, Option<i64>> {
+        self.stepping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_placed(&self) -> MutexGuard<'_, Vec<Placed>> {

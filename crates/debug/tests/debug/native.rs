@@ -207,3 +207,57 @@ async fn a_program_ended_by_its_signal_has_not_exited_with_a_code() {
     assert!(end.text.contains("The program has ended with exit code 11."), "{}", end.text);
     bench.end().await;
 }
+
+const THREADS: &str = "\
+#include <pthread.h>
+#include <unistd.h>
+
+static volatile int go_on = 1;
+
+static int depth(int n) {
+    if (n == 0)
+        return 0;
+    int below = depth(n - 1);
+    return below + 1;
+}
+
+static void *work(void *none) {
+    for (;;)
+        usleep(1000);
+    return none;
+}
+
+int main(void) {
+    pthread_t other;
+    int all = depth(3);
+    pthread_create(&other, 0, work, 0);
+    while (go_on) ;
+    return all;
+}
+";
+
+#[tokio::test]
+async fn a_step_that_was_cut_short_is_not_gone_on_with() {
+    let bench = Bench::new();
+    compile(&bench, THREADS, &["-g", "-O0", "-pthread"]);
+    bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": [7]})).await;
+    let stop = bench.ok(json!({"op": "launch", "program": "program"})).await;
+    assert_eq!(stop.stop(), at("breakpoint", "program.c", 7));
+    assert_eq!(bench.ok(op("step_over")).await.stop(), at("step", "program.c", 9));
+    // A breakpoint in what the step has called: a step out of that comes back to the line.
+    assert_eq!(bench.ok(op("step_over")).await.stop(), at("breakpoint", "program.c", 7));
+    bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": []})).await;
+    let out = bench.ok(op("step_out")).await;
+    assert_eq!((out.stop(), out.value("n")), (at("step", "program.c", 9), "3".into()));
+
+    // A pause in a step that does not end: what other threads run into is still heard of.
+    bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": [23]})).await;
+    assert_eq!(bench.ok(op("continue")).await.stop(), at("breakpoint", "program.c", 23));
+    bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": []})).await;
+    let still = bench.ok(json!({"op": "step_over", "wait_seconds": 1})).await;
+    assert_eq!(still.state(), "running", "{}", still.text);
+    bench.ok(op("pause")).await;
+    bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": [15]})).await;
+    assert_eq!(bench.ok(op("continue")).await.stop(), at("breakpoint", "program.c", 15));
+    bench.end().await;
+}
