@@ -22,5 +22,21 @@ if quick is not None:
             self._acknowledge()
             return count
     socket.socket = Quick
+try:
+    from debugpy.adapter.launchers import Launcher
+    def early(name, again):
+        handle = getattr(Launcher, name)
+        def handler(self, event):
+            # Not `None` until the program has reported back.
+            if getattr(self.client, "_deferred_events", None) is None:
+                return handle(self, event)
+            self.client.channel.propagate(event)
+            return handle(self, event) if again else None
+        setattr(Launcher, name, handler)
+    early("process_event", True)
+    early("output_event", False)
+    early("exited_event", True)
+except Exception:
+    pass
 sys.argv[:] = ["debugpy.adapter"]
 runpy.run_module("debugpy.adapter", run_name="__main__", alter_sys=True)

@@ -14,10 +14,12 @@ use crate::{
     session::Transport,
 };
 
-/// Runs debugpy's adapter with one difference: before and after every read from the socket to the debugged program the kernel is told
+/// Runs debugpy's adapter with two differences: before and after every read from the socket to the debugged program the kernel is told
 /// to acknowledge at once (TCP_QUICKACK, which it forgets after a while and so has to be told again). debugpy writes small messages
 /// with Nagle's algorithm on; with the kernel's delayed acknowledgement every step of a program waits 40 ms for nothing
-/// (microsoft/debugpy#2054). The program itself runs untouched.
+/// (microsoft/debugpy#2054). And what is known of the program before it has reported back to the adapter is passed on at once: its number, its
+/// output, its end. The adapter keeps all of it to itself for the minute that it waits, also where the program was killed or its
+/// interpreter does not run. The program itself runs untouched.
 const BOOTSTRAP: &str = include_str!("bootstrap.py");
 
 /// What the bootstrap writes to stderr once debugpy is imported.

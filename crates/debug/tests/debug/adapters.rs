@@ -1,6 +1,6 @@
 //! Which adapters are found where, and dart, whose adapter is played by a script that keeps to dart's own order of events.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use haft_system::Environment;
 use pretty_assertions::assert_eq;
@@ -224,5 +224,33 @@ async fn what_an_adapter_leaves_running_is_ended_with_it() {
     assert_eq!(bench.left().len(), 2, "{:?}", bench.left());
     bench.ok(op("terminate")).await;
     assert_eq!(bench.left(), Vec::<String>::new());
+    bench.end().await;
+}
+
+/// debugpy alone waits a minute for a program that never reports back.
+#[tokio::test]
+async fn a_python_program_that_is_gone_before_it_reports_back_is_told_of_with_its_last_words() {
+    // Less than that minute, and far more than a start takes.
+    let bench = Bench::new().with_start(Duration::from_secs(45));
+    bench.put("requirements.txt", "").put("program.py", "print('never')\n");
+    let wrapper = format!(
+        "#!/bin/sh
+case \"$*\" in
+    -c*) echo \"ModuleNotFoundError: No module named 'debugpy'\" >&2; exit 1;;
+    *' --connect '*) echo 'it does not run' >&2; kill -9 $$;;
+esac
+exec '{}/python3' \"$@\"\n",
+        debugpy().display()
+    );
+    script(&bench.root.join(".venv/bin/python"), &wrapper);
+    let said = bench.err(json!({"op": "launch", "program": "program.py"})).await;
+    assert!(
+        said.text.starts_with(
+            "The session did not start (debugpy): the program ended with exit code 247 before it could be debugged."
+        ),
+        "{}",
+        said.text
+    );
+    assert!(said.text.contains("The program wrote:\nit does not run"), "{}", said.text);
     bench.end().await;
 }
