@@ -16,7 +16,10 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-use super::{framing, message::Incoming};
+use super::{
+    framing,
+    message::{self, Incoming},
+};
 use crate::limits::OUTGOING;
 
 /// What happens to what an adapter says by itself. Events are handed over in the order in which they were sent, and before the
@@ -201,7 +204,7 @@ async fn read_all(
             Ok(None) => break "it closed the connection".to_owned(),
             Err(error) => break error.to_string(),
         };
-        let message: Incoming = match serde_json::from_slice(&body) {
+        let message = match message::parse(&body) {
             Ok(message) => message,
             Err(error) => {
                 tracing::debug!(%error, "an adapter sent something that is no message");

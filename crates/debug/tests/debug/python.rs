@@ -135,3 +135,28 @@ async fn a_condition_that_raises_is_told_and_one_that_is_never_met_is_not_set() 
     }
     bench.end().await;
 }
+
+#[tokio::test]
+async fn an_exception_with_half_a_character_is_a_stop_all_the_same() {
+    let bench = project();
+    bench.put("half.py", "def fail():\n    raise ValueError('half \\ud83d of')\n\nfail()\n");
+    let stop = bench.ok(json!({"op": "launch", "program": "half.py"})).await;
+    assert_eq!(stop.stop(), at("exception", "half.py", 2));
+    assert_eq!(stop.fields["stopped"]["detail"], "ValueError: half \u{fffd} of");
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn a_signal_that_ended_a_program_is_named_beside_the_code_that_debugpy_makes_of_it() {
+    let bench = project();
+    bench.put("crash.py", "import os, sys\nos.kill(os.getpid(), 11)\n");
+    let end = bench.ok(json!({"op": "launch", "program": "crash.py"})).await;
+    assert!(
+        end.text.contains(
+            "The program has ended with exit code 245 (what is reported when a program is killed by SIGSEGV)."
+        ),
+        "{}",
+        end.text
+    );
+    bench.end().await;
+}
