@@ -176,7 +176,7 @@ fn source(file: &Path, line: u32, workdir: &Workdir) -> String {
 /// How a program ended.
 pub(crate) fn end(answer: &mut Answer, ended: &End, signal: Option<&str>) {
     let text = match ended {
-        End::Exited { code: Some(code) } if signal.is_some_and(|name| number_of(name) == Some(*code)) => format!(
+        End::Exited { code: Some(code) } if signal.is_some_and(|name| SIGNALS.contains(&(name, *code))) => format!(
             "The program was ended by {}, at which it had stopped (the debug adapter reports the signal's number, {code}, as its exit code).",
             signal.unwrap_or_default()
         ),
@@ -203,38 +203,35 @@ pub(crate) fn end(answer: &mut Answer, ended: &End, signal: Option<&str>) {
     }
 }
 
-/// The numbers of the signals that end a program by themselves (signal(7); these are the same on every Linux and macOS but for SIGBUS).
-fn number_of(signal: &str) -> Option<i64> {
-    Some(match signal {
-        "SIGHUP" => 1,
-        "SIGINT" => 2,
-        "SIGQUIT" => 3,
-        "SIGILL" => 4,
-        "SIGTRAP" => 5,
-        "SIGABRT" => 6,
-        "SIGBUS" => {
-            if cfg!(target_os = "macos") {
-                10
-            } else {
-                7
-            }
-        }
-        "SIGFPE" => 8,
-        "SIGSEGV" => 11,
-        "SIGPIPE" => 13,
-        "SIGALRM" => 14,
-        "SIGTERM" => 15,
-        _ => return None,
-    })
-}
+/// The signals that end a program by themselves (signal(7); these are the same on every Linux and macOS but for SIGBUS).
+const SIGNALS: &[(&str, i64)] = &[
+    ("SIGHUP", 1),
+    ("SIGINT", 2),
+    ("SIGQUIT", 3),
+    ("SIGILL", 4),
+    ("SIGTRAP", 5),
+    ("SIGABRT", 6),
+    ("SIGBUS", if cfg!(target_os = "macos") { 10 } else { 7 }),
+    ("SIGFPE", 8),
+    ("SIGKILL", 9),
+    ("SIGSEGV", 11),
+    ("SIGPIPE", 13),
+    ("SIGALRM", 14),
+    ("SIGTERM", 15),
+];
 
-/// Codes that adapters make up for a program that was killed.
-fn odd(code: i64) -> &'static str {
-    match code {
-        247 | -9 | 137 => " (what is reported when a program is killed by SIGKILL)",
-        -1 => " (what lldb reports when a program is killed)",
-        _ => "",
+/// How a signal is told as an exit code: debugpy has it below 256, others below zero, shells above 128.
+fn odd(code: i64) -> String {
+    if code == -1 {
+        return " (what lldb reports when a program is killed)".to_owned();
     }
+    // Programs themselves end with -1 to -3.
+    let ended_by = SIGNALS
+        .iter()
+        .find(|(_, number)| *number > 3 && [256 - number, -number, 128 + number].contains(&code));
+    ended_by.map_or_else(String::new, |(name, _)| {
+        format!(" (what is reported when a program is killed by {name})")
+    })
 }
 
 /// The word for `state`.

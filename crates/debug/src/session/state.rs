@@ -209,6 +209,8 @@ impl State {
             "function breakpoint" | "data breakpoint" | "instruction breakpoint" => "breakpoint",
             "" => "unknown",
             "signal" => "exception",
+            // delve, of a step while an earlier one waits to be gone on with.
+            "exception" if event.description.as_deref() == Some("invalid command") => "step refused",
             other => other,
         };
         let detail = [event.description, event.text]
@@ -374,6 +376,11 @@ mod tests {
         state.pause();
         stopped(&mut state, "breakpoint");
         assert_eq!(state.phase, stop("breakpoint", 1));
+        let refused = json!({"reason": "exception", "description": "invalid command", "text": "Unable to step", "threadId": 1});
+        let mut state = running();
+        state.event("stopped", &refused);
+        let Phase::Stopped(at) = &state.phase else { panic!("{state:?}") };
+        assert_eq!(at.reason, "step refused");
         let mut state = running();
         state.event("stopped", &Value::Null);
         let Phase::Stopped(at) = &state.phase else { panic!("{state:?}") };
