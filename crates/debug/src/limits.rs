@@ -54,6 +54,10 @@ pub(crate) const WATCHDOG: Duration = Duration::from_millis(500);
 /// How many times as long it has while it goes on talking: the output of a flood can lag behind the program's end by seconds.
 pub(crate) const WATCHDOG_ROUNDS: u32 = 30;
 
+/// How many times as long it has to be silent where a process that the program has started may be heard of only now: a Python process
+/// needs a second until it has reported to debugpy.
+pub(crate) const WATCHDOG_ANNOUNCED: u32 = 4;
+
 /// How long an adapter has for a clean farewell before it is killed.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 

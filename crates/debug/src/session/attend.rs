@@ -13,7 +13,7 @@ use super::{
     state::{End, Phase, State},
 };
 use crate::{
-    limits::{FAREWELL, PROCESS_END, WATCHDOG, WATCHDOG_ROUNDS},
+    limits::{FAREWELL, PROCESS_END, WATCHDOG, WATCHDOG_ANNOUNCED, WATCHDOG_ROUNDS},
     protocol::{Client, Handler},
 };
 
@@ -126,19 +126,25 @@ pub(super) async fn attend(
             shared.with(|state| state.end(End::Terminated { why }));
         }
         () = vanished(&shared, launched) => {
-            // debugpy says that the program has ended once nobody holds its output any more: those that it has started go on being
-            // debugged.
-            if role == Role::Leader {
-                shared.when(|state| {
-                    let known = state.settled.closed || matches!(state.phase, Phase::Ended(_));
-                    (known || !shared.company.goes_on()).then_some(())
-                })
-                .await;
-            }
             // The adapter may know more than that it is gone, and may have much to say before it says so: output that has piled up.
             // One that takes the program for stopped knows nothing.
             let mut heard = shared.events();
-            for round in 1.. {
+            let (mut rounds, mut quiet) = (0, 0);
+            let patience = if role == Role::Leader && shared.company.adapter.announces_processes {
+                WATCHDOG_ANNOUNCED
+            } else {
+                1
+            };
+            loop {
+                // debugpy says that the program has ended once nobody holds its output any more: those that it has started go on being
+                // debugged, also one that is heard of only now.
+                if role == Role::Leader {
+                    shared.when(|state| {
+                        let known = state.settled.closed || matches!(state.phase, Phase::Ended(_));
+                        (known || !shared.company.goes_on()).then_some(())
+                    })
+                    .await;
+                }
                 // It may also be that the adapter has died first, and its program of that.
                 let known = |state: &State| {
                     (state.settled.closed || matches!(state.phase, Phase::Ended(_))).then_some(())
@@ -149,9 +155,14 @@ pub(super) async fn attend(
                 if adapter_is_dead() {
                     break;
                 }
+                if role == Role::Leader && shared.company.goes_on() {
+                    continue;
+                }
+                rounds += 1;
                 let now = shared.events();
                 let stands = shared.look(|state| matches!(state.phase, Phase::Stopped(_)));
-                if stands || now == heard || round >= WATCHDOG_ROUNDS {
+                quiet = if now == heard { quiet + 1 } else { 0 };
+                if stands || quiet >= patience || rounds >= WATCHDOG_ROUNDS {
                     shared.with(|state| state.end(End::Vanished));
                 }
                 heard = now;

@@ -108,15 +108,17 @@ async fn the_workers_of_a_pool_stop_and_the_program_gets_their_results() {
 }
 
 const LEAVER: &str = "\
-import subprocess, sys
+import os, subprocess, sys, time
 subprocess.Popen([sys.executable, 'stays.py'])
+while not os.path.exists('stays'):
+    time.sleep(0.01)
 ";
 
 const STAYS: &str = "\
 import os, time
 first = os.getppid()
-while os.getppid() == first:
-    time.sleep(0.01)
+open('stays', 'w').close()
+while os.getppid() == first: time.sleep(0.01)
 left = True
 print('alone', flush=True)
 ";
