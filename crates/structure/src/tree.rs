@@ -4,6 +4,7 @@
 //! becomes a child of the kind [`GAP`], so that nothing of a node goes uncompared.
 
 use std::num::NonZeroU16;
+use std::ops::Range;
 
 use tree_sitter::{Node, TreeCursor};
 
@@ -261,6 +262,36 @@ pub(crate) fn children<'t>(
     gap(node, reached, node.end_byte(), source, kinds, into);
 }
 
+/// Whether a range between two children of `node` holds nothing but white space, comments and one separator.
+pub(crate) fn only_comments<'t>(
+    cursor: &mut TreeCursor<'t>,
+    node: Node<'t>,
+    within: Range<usize>,
+    source: &[u8],
+    kinds: &Kinds,
+) -> bool {
+    cursor.reset(node);
+    let mut there = cursor.goto_first_child();
+    let mut rest = Vec::new();
+    let mut at = within.start;
+    while there {
+        let child = cursor.node();
+        let range = child.byte_range();
+        if range.start >= within.end {
+            break;
+        }
+        // Some grammars put the line break into the comment.
+        if range.start >= at && kinds.has(child.kind_id(), COMMENT) {
+            rest.extend_from_slice(source.get(at..range.start).unwrap_or_default());
+            at = range.end.min(within.end);
+        }
+        there = cursor.goto_next_sibling();
+    }
+    rest.extend_from_slice(source.get(at..within.end).unwrap_or_default());
+    let rest = rest.trim_ascii();
+    rest.is_empty() || is_separator(rest)
+}
+
 fn gap<'t>(node: Node<'t>, from: usize, to: usize, source: &[u8], kinds: &Kinds, into: &mut Vec<Child<'t>>) {
     let Some(text) = source.get(from..to) else { return };
     if is_blank(text) {
@@ -352,11 +383,7 @@ impl<'t> Tokens<'t> {
 }
 
 /// Whether `outer` is `inner` with at most a terminator behind it.
-pub(crate) fn only_terminated(
-    inner: &std::ops::Range<usize>,
-    outer: &std::ops::Range<usize>,
-    source: &[u8],
-) -> bool {
+pub(crate) fn only_terminated(inner: &Range<usize>, outer: &Range<usize>, source: &[u8]) -> bool {
     inner.start == outer.start
         && source.get(inner.end..outer.end).is_some_and(|rest| {
             let rest = rest.trim_ascii();

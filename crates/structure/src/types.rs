@@ -28,6 +28,9 @@ pub enum Binding {
         span: Range<usize>,
         /// The elements without the separators between them.
         elements: Vec<Range<usize>>,
+        /// From the token before the run to the token behind it, where there is nothing else between but white space, comments and a
+        /// last comma: what goes with the run where it is moved. Else the same as `span`.
+        around: Range<usize>,
     },
 }
 

@@ -188,7 +188,7 @@ fn captured_lines_move_with_their_place() {
     // Arguments on their own lines stay where they are.
     assert_eq!(
         rewritten("a.js", "  foo(\n    a,\n    b\n  );\n", "foo($$$A)", "bar($$$A)"),
-        "  bar(a,\n    b);\n"
+        "  bar(\n    a,\n    b\n  );\n"
     );
 }
 
@@ -434,4 +434,75 @@ fn a_generator_gets_brackets_where_it_is_not_the_only_argument() {
     assert_eq!(edit("list($A).g()"), "list(x for x in y).g()\nlist(z).g()\n");
     let clauses = rewritten("b.py", "a = [f(x) for x in y if x]\n", "[$E for $$$C]", "list($E for $$$C)");
     assert_eq!(clauses, "a = list(f(x) for x in y if x)\n");
+}
+
+#[test]
+fn comments_at_the_ends_of_a_run_stay() {
+    let edit =
+        |file: &str, source: &str, pattern: &str, rewrite: &str| rewritten(file, source, pattern, rewrite);
+    let arguments = "foo(\n  a, // first\n  b // last\n);\nfoo(/* c */ a, b /* d */);\nfoo(/* none */);\n";
+    assert_eq!(edit("a.js", arguments, "foo($$$A)", "bar($$$A)"), arguments.replace("foo", "bar"));
+    assert_eq!(
+        edit("a.js", arguments, "foo($$$A)", "bar(ctx, $$$A)"),
+        "bar(ctx,\n  a, // first\n  b // last\n);\nbar(ctx, /* c */ a, b /* d */);\nbar(ctx);\n"
+    );
+    assert_eq!(
+        edit("b.js", "foo(\n  a, // first\n  b // last\n);\n", "foo($$$A)", "bar($$$A, ctx)"),
+        "bar(\n  a, // first\n  b // last\n, ctx);\n"
+    );
+    let body = "{\n    // before\n    a(); // beside\n    // behind\n}\n";
+    for (file, head, pattern, rewrite) in [
+        ("a.js", "function f()", "function f() { $$$B }", "function g() { $$$B }"),
+        ("a.rs", "fn f()", "fn f() { $$$B }", "fn g() {\n    $$$B\n}"),
+        ("a.c", "void f(void)", "void f(void) { $$$B }", "void g(void) { $$$B }"),
+    ] {
+        let source = format!("{head} {body}");
+        assert_eq!(edit(file, &source, pattern, rewrite), source.replace("f(", "g("), "{file}");
+    }
+    assert_eq!(
+        edit("c.js", "if (x) {\n  // to do\n}\n", "if (x) { $$$B }", "if (y) { $$$B }"),
+        "if (y) {\n  // to do\n}\n"
+    );
+    assert_eq!(
+        edit("d.js", "if (x) {\n  // to do\n}\n", "if (x) { $$$B }", "if (y) {\n  $$$B\n  z();\n}"),
+        "if (y) {\n  // to do\n  z();\n}\n"
+    );
+    assert_eq!(
+        edit(
+            "a.py",
+            "def f():  # why\n    # before\n    x = 1\n    # behind\n\ny = 2\n",
+            "def f(): $$$B",
+            "def g():\n    $$$B"
+        ),
+        "def g():\n    # why\n    # before\n    x = 1\n    # behind\n\ny = 2\n"
+    );
+    assert_eq!(
+        edit("b.py", "foo(\n    a,  # first\n    b,  # last\n)\n", "foo($$$A)", "bar($$$A)"),
+        "bar(\n    a,  # first\n    b,  # last\n)\n"
+    );
+    // The comma goes where it could not stay, the comment does not.
+    assert_eq!(edit("c.py", "foo(\n    a,  # only\n)\n", "foo($$$A)", "[$$$A]"), "[\n    a  # only\n]\n");
+}
+
+#[test]
+fn a_block_keeps_its_line_break_behind_its_colon() {
+    let source = "if a:\n    x = 1\n    y = 2\nz = 3\n";
+    let expected = "if not a:\n    x = 1\n    y = 2\nz = 3\n";
+    assert_eq!(rewritten("a.py", source, "if $A: $$$B", "if not $A: $$$B"), expected);
+    assert_eq!(rewritten("b.py", source, "if $A: $B", "if not $A: $B"), expected);
+    assert_eq!(
+        rewritten("c.py", "if a:\n    # why\n    x = 1\n", "if $A: $B", "while $A: $B"),
+        "while a:\n    # why\n    x = 1\n"
+    );
+    assert_eq!(rewritten("d.py", "if a: x = 1\n", "if $A: $B", "while $A: $B"), "while a: x = 1\n");
+}
+
+#[test]
+fn the_comma_of_a_tuple_of_one_stays() {
+    assert_eq!(
+        rewritten("a.py", "x = f((a,), (b, c))\n", "f(($$$A), $B)", "g(($$$A), $B)"),
+        "x = g((a,), (b, c))\n"
+    );
+    assert_eq!(rewritten("b.py", "x = f((a,))\n", "f(($A, $$$B))", "g(($A, $$$B))"), "x = g((a,))\n");
+    assert_eq!(rewritten("c.py", "x = f((a,))\n", "f(($A, $$$B))", "g([$A, $$$B])"), "x = g([a])\n");
 }

@@ -1064,3 +1064,51 @@ fn contexts_that_mean_the_same_are_searched_together() {
         ("typescript", "...$A", "f(...a); const { b, ...c } = d;", &["...a"]),
     ]);
 }
+
+#[test]
+fn fragments_of_data_and_of_functional_languages_are_found() {
+    let yaml = "ports:\n  - a\n  - b: 1\n    c: 2\nx: y\n";
+    check(&[
+        ("yaml", "ports:\n  - $$$A", yaml, &["ports:\n  - a\n  - b: 1\n    c: 2"]),
+        (
+            "css",
+            "@keyframes $K { $$$A }",
+            "@keyframes k { from { a: 1; } to { a: 2; } }",
+            &["@keyframes k { from { a: 1; } to { a: 2; } }"],
+        ),
+        (
+            "sql",
+            "UPDATE $T SET $$$S WHERE $W",
+            "UPDATE t SET a = 1, b = 2 WHERE c = 3;",
+            &["UPDATE t SET a = 1, b = 2 WHERE c = 3"],
+        ),
+        ("haskell", "f :: $T", "f :: Int -> Int\nf x = x\n", &["f :: Int -> Int"]),
+        ("haskell", "import $M", "import Data.List\n", &["import Data.List"]),
+        (
+            "ocaml",
+            "match $X with $$$C",
+            "let f x = match x with [] -> y | h :: t -> g t\n",
+            &["match x with [] -> y | h :: t -> g t"],
+        ),
+        ("ocaml", "try $A with $$$B", "let r = try a with Not_found -> b\n", &["try a with Not_found -> b"]),
+        (
+            "ocaml",
+            "type r = { $$$F }",
+            "type r = { x : int; mutable y : string }\n",
+            &["type r = { x : int; mutable y : string }"],
+        ),
+        (
+            "fsharp",
+            "match $X with $$$C",
+            "let f x =\n  match x with\n  | A -> 1\n  | B -> 2\n",
+            &["match x with\n  | A -> 1\n  | B -> 2"],
+        ),
+        (
+            "go",
+            "Name string $T",
+            "package p\ntype T struct {\n\tName string `json:\"x\"`\n}\n",
+            &["Name string `json:\"x\"`"],
+        ),
+    ]);
+    assert_eq!(binding("yaml", "ports:\n  - $$$A", yaml, "A").0, "a\n  - b: 1\n    c: 2");
+}

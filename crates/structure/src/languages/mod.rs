@@ -45,6 +45,17 @@ pub struct Twin {
     pub takes_end: bool,
 }
 
+/// A word before a run that belongs to the first of its nodes.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub struct Lead {
+    /// The word.
+    pub word: &'static str,
+    /// What stands for word and run together, with `%` for a fresh identifier.
+    pub form: &'static str,
+    /// One of these must follow; a line break stands for the end of the pattern too.
+    pub before: &'static [char],
+}
+
 /// Where a variable stands in a pattern.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'p> {
@@ -85,9 +96,8 @@ pub struct Traits {
     pub loose_leaves: &'static [&'static str],
     /// Places in which a variable can stand for two things that look alike.
     pub twins: &'static [Twin],
-    /// Words that begin what a `$$$` behind them stands for, up to the closing bracket, with the form of the whole: in Python's
-    /// `[$E for $$$C]` the run is all clauses, without the first word.
-    pub leads: &'static [(&'static str, &'static str)],
+    /// Words that begin what a `$$$` behind them stands for: in Python's `[$E for $$$C]` the run is all clauses, without the first word.
+    pub leads: &'static [Lead],
     /// A node that stands in the place of a list of arguments and is its only argument, brackets included, and the list's kind:
     /// `sum(x for x in y)`.
     pub bare_argument: Option<(&'static str, &'static str)>,

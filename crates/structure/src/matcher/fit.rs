@@ -52,11 +52,17 @@ struct Bound {
     open: bool,
     /// What belongs to the nodes and not to the variable.
     edges: Edges,
+    /// For a run: the list it is a part of. Comments at its ends belong to it.
+    list: Option<List>,
 }
 
 impl Bound {
-    fn empty(at: usize, place: usize) -> Bound {
-        Bound { from: at, to: at, place, open: false, edges: Edges::default() }
+    fn one(at: usize, place: usize, edges: Edges) -> Bound {
+        Bound { from: at, to: at + 1, place, open: false, edges, list: None }
+    }
+
+    fn empty(at: usize, place: usize, list: List) -> Bound {
+        Bound { from: at, to: at, place, open: false, edges: Edges::default(), list: Some(list) }
     }
 }
 
@@ -223,7 +229,7 @@ impl<'r, 't> Fit<'r, 't> {
             What::Any { variable, loose: false, ended } => {
                 let Some(child) = child else { return false };
                 let edges = Edges { ended: *ended, ..Edges::default() };
-                let bound = Bound { from, to: from + 1, place: child.start, open: false, edges };
+                let bound = Bound::one(from, child.start, edges);
                 if self.is_any(element, &child)
                     && edges.fit(&child, &child, self.source)
                     && self.bind(*variable, bound, |fit| fit.list(rest, list, from + 1, then))
@@ -349,7 +355,8 @@ impl<'r, 't> Fit<'r, 't> {
                 .filter(|b| *b >= list.start)
                 .and_then(|b| self.child(b))
                 .map_or(list.origin, |c| c.end);
-            return self.bind(variable, Bound::empty(from, place), |fit| fit.list(after, list, from, then));
+            return self
+                .bind(variable, Bound::empty(from, place, list), |fit| fit.list(after, list, from, then));
         }
         false
     }
@@ -370,7 +377,7 @@ impl<'r, 't> Fit<'r, 't> {
                 return false;
             }
             to += 1;
-            let bound = Bound { from, to, place: first.start, open: false, edges: Edges::default() };
+            let bound = Bound { to, ..Bound::one(from, first.start, Edges::default()) };
             if self.bind(variable, bound, |fit| fit.list(rest, list, to, then)) {
                 return true;
             }
@@ -402,7 +409,7 @@ impl<'r, 't> Fit<'r, 't> {
             |c| c.end,
         );
         // Empty; the separator behind it goes with it.
-        let empty = Bound::empty(from, place);
+        let empty = Bound::empty(from, place, list);
         let after = if separated { rest.get(1..).unwrap_or_default() } else { rest };
         let may_be_empty = edges.lead.is_none() && !edges.ended;
         if may_be_empty && self.bind(*variable, empty, |fit| fit.list(after, list, from, then)) {
@@ -419,7 +426,7 @@ impl<'r, 't> Fit<'r, 't> {
                 continue;
             }
             let open = to == from + 1 && lists.contains(&child.kind) && !child.leaf;
-            let bound = Bound { from, to, place, open, edges: *edges };
+            let bound = Bound { from, to, place, open, edges: *edges, list: Some(list) };
             let fits = self.child(from).is_some_and(|first| edges.fit(&first, &child, self.source));
             if fits && self.bind(*variable, bound, |fit| fit.list(rest, list, to, then)) {
                 return true;
@@ -510,6 +517,7 @@ impl<'r, 't> Fit<'r, 't> {
         if !is_run {
             return Binding::One(span);
         }
+        let around = self.around(&bound, &span);
         let mut elements: Vec<Child> = nodes;
         if let (true, [list]) = (bound.open, elements.as_slice()) {
             let mut inner = Vec::new();
@@ -524,7 +532,45 @@ impl<'r, 't> Fit<'r, 't> {
             .filter(|c| !c.is_separator(self.source) && !c.stray)
             .map(|c| c.start.max(span.start)..c.end.min(span.end))
             .collect();
-        Binding::Run { span, elements }
+        Binding::Run { span, elements, around }
+    }
+
+    /// A run with what lies between it and its neighbours in the list.
+    fn around(&mut self, bound: &Bound, span: &Range<usize>) -> Range<usize> {
+        let mut around = span.clone();
+        let Some(list) = bound.list else { return around };
+        let before = bound.from.checked_sub(1).filter(|at| *at >= list.start).and_then(|at| self.child(at));
+        if let Some(before) = before.filter(|_| bound.edges.lead.is_none())
+            && self.is_passed_over(before, before.end..span.start)
+        {
+            around.start = before.end;
+        }
+        let behind = |at: usize| (at < list.end).then(|| self.child(at)).flatten();
+        let mut after = behind(bound.to);
+        // The comma that a list may end with.
+        if after.is_some_and(|c| c.text(self.source) == b",")
+            && let Some(closing) = behind(bound.to + 1).filter(|c| is_closing(c.text(self.source)))
+        {
+            after = Some(closing);
+        }
+        if let Some(after) = after.filter(|_| !bound.edges.ended)
+            && self.is_passed_over(after, span.end..after.start)
+        {
+            around.end = after.start;
+        }
+        around
+    }
+
+    /// Whether there is nothing beside `sibling` in a range but what the matcher passes over.
+    fn is_passed_over(&mut self, sibling: Child<'t>, within: Range<usize>) -> bool {
+        let Some(text) = self.source.get(within.clone()) else { return false };
+        if text.trim_ascii().is_empty() {
+            return true;
+        }
+        let parent = if sibling.kind == GAP { Some(sibling.node) } else { sibling.node.parent() };
+        parent.is_some_and(|parent| {
+            tree::only_comments(&mut self.cursor, parent, within, self.source, self.kinds)
+        })
     }
 }
 

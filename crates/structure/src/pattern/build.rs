@@ -226,6 +226,18 @@ impl Scaffolded<'_> {
             if siblings.iter().any(|s| s.start < wanted.start || s.end > wanted.end) {
                 return Err(Misfit::NotWhole);
             }
+            // Go's grammar takes `Name string $TAG` for two variables, with nothing between.
+            let joined = |pair: &[Child]| match pair {
+                [one, other] => {
+                    let between = self.text.get(one.end..other.start).unwrap_or_default();
+                    let is_node = self.hole(&(other.start..other.end)).is_some_and(|hole| !hole.is_run);
+                    is_node && one.named && !between.contains([';', '\n'])
+                }
+                _ => false,
+            };
+            if rung.statement && self.kinds.soft_semicolons && siblings.windows(2).any(joined) {
+                return Err(Misfit::Broken);
+            }
             let names = siblings.iter().filter(|s| s.named).map(|s| s.node.kind().to_owned()).collect();
             (build.elements(&siblings)?, names)
         };
@@ -315,7 +327,7 @@ impl<'t> Build<'_, '_, 't> {
         if let Some(hole) = self.scaffold.hole(&range).or(ended) {
             let variable = hole.variable;
             let what = if hole.is_run {
-                let edges = Edges { lead: hole.lead.map(|(word, _)| word), ended: ended.is_some() };
+                let edges = Edges { lead: hole.lead.map(|lead| lead.word), ended: ended.is_some() };
                 What::Run { variable, lists: self.lists(child), edges }
             } else {
                 What::Any { variable, loose: self.loose, ended: ended.is_some() }
@@ -388,7 +400,9 @@ impl<'t> Build<'_, '_, 't> {
                 self.warnings.push(warning);
             }
         }
-        if scaffold.kinds.is_name(child.kind) && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') {
+        // `int` in PHP's `(int) $a` is a keyword in its place.
+        let names = child.named && child.node.kind() != "cast_type";
+        if names && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') {
             self.misnamed += usize::from(scaffold.grammar.id_for_node_kind(&text, false) != 0);
         }
         let any_case = scaffold.language.traits.keywords_any_case;

@@ -257,7 +257,7 @@ impl Ground<'_> {
             let chosen = choice
                 .get(index)
                 .map_or(Form { text: "%", twin: false, takes_end: false }, |c| self.form(*c));
-            let form = hole.lead.map_or(chosen.text, |(_, form)| form);
+            let form = hole.lead.map_or(chosen.text, |lead| lead.form);
             let (white, form) = form.split_at(form.len() - form.trim_ascii_start().len());
             text.push_str(white);
             let from = text.len();

@@ -1,9 +1,7 @@
 //! Finds the variables in a pattern's text (SPEC A1).
 
 use super::{PatternError, Variable};
-
-/// A word and the form of what it begins.
-type Lead = (&'static str, &'static str);
+use crate::languages::Lead;
 
 /// A place in the pattern that a variable stands at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +12,7 @@ pub(super) struct Hole {
     /// Index into the variables; `None` for one that binds nothing.
     pub(super) variable: Option<usize>,
     pub(super) is_run: bool,
-    /// The word before a run that belongs to what it stands for, with the form of the whole. `start` is where the word begins.
+    /// The word before a run that belongs to what it stands for. `start` is where the word begins.
     pub(super) lead: Option<Lead>,
 }
 
@@ -33,15 +31,18 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_'
 }
 
-/// The word before a run that begins what the run stands for, and where it begins. Only where the run is the last thing in a bracket.
-fn lead(pattern: &str, start: usize, end: usize, leads: &[Lead]) -> Option<(usize, Lead)> {
-    let before = pattern.get(..start)?.trim_end();
-    let closes = pattern.get(end..)?.trim_start().starts_with([')', ']', '}']);
-    let lead = leads.iter().find(|(word, _)| {
-        let rest = before.strip_suffix(word);
-        rest.is_some_and(|rest| rest.ends_with(char::is_whitespace)) && before.len() < start
-    });
-    closes.then_some(()).and(lead).map(|lead| (before.len() - lead.0.len(), *lead))
+/// The word before a run that begins what the run stands for, and where it begins.
+fn lead<'l>(pattern: &str, start: usize, end: usize, leads: &'l [Lead]) -> Option<(usize, &'l Lead)> {
+    let before = pattern.get(..start)?;
+    let word = before.trim_end();
+    let after = pattern.get(end..)?.trim_start_matches([' ', '\t']).chars().next().unwrap_or('\n');
+    let lead = leads.iter().find(|lead| {
+        let rest = word.strip_suffix(lead.word);
+        let apart = word.len() < before.len()
+            && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(char::is_whitespace));
+        apart && lead.before.contains(&after)
+    })?;
+    Some((word.len() - lead.word.len(), lead))
 }
 
 pub(super) fn lex(pattern: &str, leads: &[Lead]) -> Result<Lexed, PatternError> {
@@ -102,7 +103,7 @@ pub(super) fn lex(pattern: &str, leads: &[Lead]) -> Result<Lexed, PatternError> 
         };
         let lead = is_run.then(|| lead(pattern, start, end, leads)).flatten();
         let start = lead.map_or(start, |(start, _)| start);
-        lexed.holes.push(Hole { start, end, variable, is_run, lead: lead.map(|(_, lead)| lead) });
+        lexed.holes.push(Hole { start, end, variable, is_run, lead: lead.map(|(_, lead)| *lead) });
     }
     Ok(lexed)
 }

@@ -212,6 +212,7 @@ const FRAGMENTS: &[Row] = &[
             ("instance member", "foo a = b"),
             ("field", "a :: Int"),
             ("expression", "foo $A"),
+            ("declaration", "f :: Int"),
             ("declaration", "import A"),
             ("alternative", "Just a -> b"),
             ("do statement", "a <- b"),

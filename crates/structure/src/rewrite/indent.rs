@@ -17,6 +17,12 @@ impl Piece {
         self.text.extend_from_slice(text);
     }
 
+    /// Takes away the blanks at the end.
+    pub(super) fn trim_blanks(&mut self) {
+        let blanks = self.text.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        self.text.truncate(self.text.len() - blanks);
+    }
+
     pub(super) fn append(&mut self, other: &Piece) {
         let at = self.text.len();
         self.fixed.extend(other.fixed.iter().map(|offset| at + offset));
@@ -36,7 +42,9 @@ impl Piece {
             if is_fixed {
                 moved.fixed.push(moved.text.len());
             }
-            if at == 0 || is_fixed || is_blank(line) {
+            // An unfinished line is the white space before something.
+            let is_empty = is_blank(line) && line.ends_with(b"\n");
+            if at == 0 || is_fixed || is_empty {
                 moved.push(line);
             } else {
                 let common = line.iter().zip(from).take_while(|(a, b)| a == b).count();

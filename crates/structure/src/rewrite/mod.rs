@@ -3,16 +3,18 @@
 //! The bytes outside the matches stay as they are, whatever they are. Matches inside a variable's text are rewritten too, so the work goes from
 //! the inside out, over an explicit list: nesting may be as deep as it likes.
 
+mod edges;
 mod indent;
 mod template;
 
 use std::ops::Range;
 
-use tree_sitter::Tree;
+use tree_sitter::{Node, Tree};
 
 pub use template::{Template, TemplateError};
 
 use self::{
+    edges::Edges,
     indent::{Piece, Unit, line_indent, starts_in_string},
     template::Part,
 };
@@ -71,42 +73,13 @@ pub fn rewrite(
     }
     let outermost = nesting.outermost.iter().filter_map(|at| edits[*at].take());
     let after = splice(source, 0..source.len(), outermost)?;
-    let lost_comments = nesting.kept.iter().map(|at| lost_comments(tree, &matches[*at], template)).sum();
+    let lost_comments = nesting.kept.iter().map(|at| file.lost_comments(&matches[*at], template)).sum();
     Ok(Rewritten {
         after: after.text,
         replacements: nesting.kept.len(),
         overlapping: nesting.overlapping,
         lost_comments,
     })
-}
-
-/// How many comments of a match go away with it.
-fn lost_comments(tree: &Tree, found: &Match, template: &Template) -> usize {
-    let range = &found.range;
-    let Some(around) = tree.root_node().descendant_for_byte_range(range.start, range.end) else { return 0 };
-    let mut count = 0;
-    let mut cursor = around.walk();
-    loop {
-        let node = cursor.node();
-        let own = node.byte_range();
-        let apart = own.end <= range.start || own.start >= range.end;
-        let kept = || {
-            let used = found.bindings.iter().filter(|(name, _)| template.uses(name));
-            used.into_iter().any(|(_, binding)| holds(&binding.range(), &own))
-        };
-        let is_comment = node.is_extra() && node.kind().contains("comment");
-        if !apart && !kept() {
-            count += usize::from(is_comment);
-            if !is_comment && cursor.goto_first_child() {
-                continue;
-            }
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                return count;
-            }
-        }
-    }
 }
 
 /// Which matches lie in the variables of which.
@@ -214,18 +187,27 @@ impl FileStyle<'_> {
         let binding =
             |name: &str| found.bindings.iter().find(|(bound, _)| bound == name).map(|(_, binding)| binding);
         let is_empty = |name: &str| {
-            binding(name)
-                .is_none_or(|binding| matches!(binding, Binding::Run { span, .. } if span.is_empty()))
+            binding(name).is_none_or(|binding| {
+                let Binding::Run { elements, around, .. } = binding else { return false };
+                let (before, after) = template.beside(name);
+                elements.is_empty()
+                    && self.source[self.around(name, binding, template)].trim_ascii().is_empty()
+                    && !self.is_behind_comma(around, before, after)
+            })
         };
         let (base, first_on_line) = line_indent(self.source, &self.lines, found.range.start);
         let mut piece = Piece::default();
         // The indentation of the template's current line as it comes out, and whether only white space stands on it so far.
         let mut indent = base.to_vec();
         let mut line_is_blank = first_on_line;
+        // The variable before brought the white space along.
+        let mut spaced = false;
         let parts = template.without_empty(&is_empty);
         for (at, part) in parts.iter().enumerate() {
             match part {
                 Part::Text(text) => {
+                    let text = if spaced { text.trim_start_matches([' ', '\t']) } else { text };
+                    spaced = false;
                     let last = text.matches('\n').count();
                     for (number, line) in text.split('\n').enumerate() {
                         if number > 0 {
@@ -250,13 +232,28 @@ impl FileStyle<'_> {
                     let range = binding.range();
                     let beside = (at.checked_sub(1).and_then(|at| parts.get(at)), parts.get(at + 1));
                     let brackets = self.shares_brackets(&range) && !in_brackets(beside);
+                    let around = self.around(name, binding, template);
+                    let Edges { body, behind, on_new_line, spaces, unfinished } =
+                        self.edges(&around, &range, &piece, line_is_blank, beside.1);
+                    spaced = spaces;
                     let inside = children.iter().filter_map(|child| edits[*child].as_ref());
                     let mut inside =
                         inside.filter(|edit| edit.found.start >= range.start && edit.found.start < range.end);
-                    let text = self.captured(range.clone(), &mut inside);
+                    let mut text = self.captured(body, &mut inside);
+                    for more in behind {
+                        text.append(&self.marked(more));
+                    }
+                    if unfinished && (beside.1.is_some() || !self.ends_line(found.range.end)) {
+                        text.push(self.line_end);
+                        text.push(base);
+                    }
                     let (from, first_in_source) = line_indent(self.source, &self.lines, range.start);
                     // A capture that began a line and does not any more keeps its lines where they were relative to the match.
-                    let from = if first_in_source && !line_is_blank { base } else { from };
+                    let from = if on_new_line || first_in_source && !line_is_blank { base } else { from };
+                    let nothing = text.text.is_empty();
+                    if nothing || text.text.starts_with(b"\n") || text.text.starts_with(b"\r\n") {
+                        piece.trim_blanks();
+                    }
                     if brackets {
                         piece.push(b"(");
                     }
@@ -286,9 +283,78 @@ impl FileStyle<'_> {
         Ok(Edit { found: found.range.clone(), range: found.range.clone(), text: piece })
     }
 
+    /// How many comments of a match go away with it.
+    fn lost_comments(&self, found: &Match, template: &Template) -> usize {
+        let range = &found.range;
+        let Some(outer) = self.tree.root_node().descendant_for_byte_range(range.start, range.end) else {
+            return 0;
+        };
+        let mut count = 0;
+        let mut cursor = outer.walk();
+        loop {
+            let node = cursor.node();
+            let own = node.byte_range();
+            let apart = own.end <= range.start || own.start >= range.end;
+            let kept = || {
+                let used = found.bindings.iter().filter(|(name, _)| template.uses(name));
+                used.into_iter().any(|(name, binding)| holds(&self.around(name, binding, template), &own))
+            };
+            let is_comment = node.is_extra() && node.kind().contains("comment");
+            if !apart && !kept() {
+                count += usize::from(is_comment);
+                if !is_comment && cursor.goto_first_child() {
+                    continue;
+                }
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return count;
+                }
+            }
+        }
+    }
+
+    /// What goes with a variable's text: the comments beside a run, and the white space that says where its lines begin and end.
+    fn around(&self, name: &str, binding: &Binding, template: &Template) -> Range<usize> {
+        match binding {
+            // Where its comma goes, nothing can stay.
+            Binding::Run { span, elements, .. } if elements.is_empty() && template.has_comma_beside(name) => {
+                span.clone()
+            }
+            Binding::Run { around, .. } => around.clone(),
+            Binding::One(range) => self.with_header(range),
+        }
+    }
+
+    /// A block that begins by its indentation, from the `:` before it on.
+    fn with_header(&self, range: &Range<usize>) -> Range<usize> {
+        if !line_indent(self.source, &self.lines, range.start).1 {
+            return range.clone();
+        }
+        let found = self.tree.root_node().descendant_for_byte_range(range.start, range.end);
+        let Some(mut node) = found.filter(|node| node.byte_range() == *range) else { return range.clone() };
+        let mut is_block = node.kind() == "block";
+        while let Some(outer) = node.parent().filter(|outer| outer.byte_range() == *range) {
+            node = outer;
+            is_block |= node.kind() == "block";
+        }
+        if !is_block || self.source[range.start] == b'{' {
+            return range.clone();
+        }
+        let mut before = node.prev_sibling();
+        while let Some(comment) = before.filter(Node::is_extra) {
+            before = comment.prev_sibling();
+        }
+        before.map_or(range.start, |before| before.end_byte())..range.end
+    }
+
     /// Whether a variable's text has its brackets in common with the call that it is the only argument of: Python's `sum(x for x in y)`.
     /// Anywhere else it needs brackets of its own.
     fn shares_brackets(&self, range: &Range<usize>) -> bool {
+        let in_brackets = self.source[..range.start].trim_ascii_end().ends_with(b"(");
+        if !in_brackets || memchr::memmem::find(&self.source[range.clone()], b"for").is_none() {
+            return false;
+        }
         let node = self.tree.root_node().descendant_for_byte_range(range.start, range.end);
         node.is_some_and(|node| node.kind() == "generator_expression" && node.byte_range() != *range)
     }

@@ -107,6 +107,22 @@ impl Template {
         self.parts.iter().any(|part| matches!(part, Part::Variable(used) if used == name))
     }
 
+    /// The text on both sides of a variable, where it stands first.
+    pub(super) fn beside(&self, name: &str) -> (&str, &str) {
+        let text = |at: Option<usize>| match at.and_then(|at| self.parts.get(at)) {
+            Some(Part::Text(text)) => text.as_str(),
+            _ => "",
+        };
+        let at = self.parts.iter().position(|part| matches!(part, Part::Variable(used) if used == name));
+        at.map_or(("", ""), |at| (text(at.checked_sub(1)), text(Some(at + 1))))
+    }
+
+    /// Whether a comma stands beside a variable.
+    pub(super) fn has_comma_beside(&self, name: &str) -> bool {
+        let (before, after) = self.beside(name);
+        before.trim_end().ends_with(',') || after.trim_start().starts_with(',')
+    }
+
     /// The text between the variables, to find out how it is indented.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {

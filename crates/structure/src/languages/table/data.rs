@@ -1,6 +1,6 @@
 //! Data, configuration, interfaces and queries.
 
-use crate::languages::{Language, Rung, Traits};
+use crate::languages::{Language, Lead, Rung, Traits};
 
 #[cfg(feature = "json")]
 pub(super) static JSON: Language = Language {
@@ -30,7 +30,8 @@ pub(super) static YAML: Language = Language {
         Rung::new("flow pair", "{", "}\n").only(&["flow_pair"]),
     ],
     holes: &["%", "%: 1", "- %"],
-    traits: Traits::PLAIN,
+    // `- $$$A` is all items of a list.
+    traits: Traits { leads: &[Lead { word: "-", form: "- %", before: &['\n'] }], ..Traits::PLAIN },
 };
 
 #[cfg(feature = "toml")]
@@ -158,7 +159,7 @@ pub(super) static SQL: Language = Language {
         Rung::new("column definition", "CREATE TABLE zq (", ");\n")
             .only(&["column_definition", "constraint"]),
     ],
-    holes: &["%", "'%'", "1"],
+    holes: &["%", "'%'", "1", "% = 1"],
     traits: Traits { keywords_any_case: true, ..Traits::PLAIN },
 };
 

@@ -13,7 +13,12 @@ pub(super) static HASKELL: Language = Language {
     grammar: || tree_sitter_haskell::LANGUAGE.into(),
     rungs: &[
         Rung::new("alternative", "zq = case x of\n  ", "\n").only(&["alternative"]),
-        Rung::new("expression", "zq = ", "\n"),
+        Rung::new("declaration", "", "\n")
+            .declares()
+            .only(&["signature"])
+            .when(|text| text.contains("::"))
+            .group("signature"),
+        Rung::new("expression", "zq = ", "\n").group("signature"),
         Rung::new("declaration", "", "\n").declares(),
         Rung::new("do statement", "zq = do\n  ", "\n").statement(),
         Rung::new("type", "zq :: ", "\n"),
@@ -63,7 +68,7 @@ pub(super) static OCAML: Language = Language {
         Rung::new("field", "type zq = { ", " }\n").only(&["field_declaration"]),
         Rung::new("pattern", "let ", " = x\n"),
     ],
-    holes: &["%", "Z%", "let % = 1", "\"%\""],
+    holes: &["%", "Z%", "let % = 1", "\"%\"", "% -> 1", "% : int"],
     traits: Traits::PLAIN,
 };
 
@@ -81,7 +86,7 @@ pub(super) static OCAML_INTERFACE: Language = Language {
         Rung::new("type", "val zq : ", "\n"),
         Rung::new("field", "type zq = { ", " }\n").only(&["field_declaration"]),
     ],
-    holes: &["%", "Z%", "val % : int"],
+    holes: &["%", "Z%", "val % : int", "% : int"],
     traits: Traits::PLAIN,
 };
 
@@ -100,7 +105,7 @@ pub(super) static FSHARP: Language = Language {
         Rung::new("declaration", "", "\n").declares(),
         Rung::new("type", "let zq : ", " = 1\n"),
     ],
-    holes: &["%", "Z%", "\"%\""],
+    holes: &["%", "Z%", "\"%\"", "% -> 1", "| % -> 1"],
     traits: Traits::PLAIN,
 };
 

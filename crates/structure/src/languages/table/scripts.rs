@@ -1,7 +1,7 @@
 //! Scripting languages, shells and build files.
 
 use super::{filled, opens_value};
-use crate::languages::{Language, Place, Rung, Traits, Twin};
+use crate::languages::{Language, Lead, Place, Rung, Traits, Twin};
 
 /// `key=value` without blanks is how a keyword argument is written and a statement is not.
 #[cfg(feature = "python")]
@@ -65,7 +65,7 @@ pub(super) static PYTHON: Language = Language {
     traits: Traits {
         soft_semicolons: true,
         twins: &[Twin::new("%: 0", |place| filled(place, '{', '}').is_some()), Twin::new("%,", is_tuple)],
-        leads: &[("for", "for % in zq")],
+        leads: &[Lead { word: "for", form: "for % in zq", before: &[')', ']', '}'] }],
         bare_argument: Some(("generator_expression", "argument_list")),
         ..Traits::PLAIN
     },

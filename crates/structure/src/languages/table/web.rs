@@ -206,6 +206,6 @@ pub(super) static CSS: Language = Language {
         Rung::new("value", "a { b: ", "; }"),
         Rung::new("query", "@media ", " {}\n"),
     ],
-    holes: &["%", "% : 0;", "% {}", "\"%\"", "1"],
+    holes: &["%", "% : 0;", "% {}", "\"%\"", "1", "to {}"],
     traits: Traits::PLAIN,
 };
