@@ -36,6 +36,7 @@ class State:
     flags = 0
     loop = None
     ran = {}
+    held = b""
 
 
 S = State()
@@ -84,13 +85,17 @@ class _Critical:
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def send(frame, errors="replace"):
-    """`errors`: what becomes of characters that UTF-8 does not have. What goes into a tool must not be changed in silence."""
+def send(frame, errors="replace", hold=False):
+    """`errors`: what becomes of characters that UTF-8 does not have. What goes into a tool must not be changed in silence. `hold`: the frame
+    goes out with the next one, which wakes Haft once for both."""
     data = _encode(frame).encode("utf-8", errors)
     data = len(data).to_bytes(4, "little") + data
     with _Critical():
         with _write_lock:
-            view = memoryview(data)
+            S.held += data
+            if hold:
+                return
+            view, S.held = memoryview(S.held), b""
             while view:
                 view = view[os.write(_frames, view):]
 
@@ -265,18 +270,22 @@ def _note_replaced():
 
 
 def emit(frame):
-    """Sends a display; a mark in the output says where it stands. A forked child has nobody to send it to."""
+    """Sends a display; a mark in the output says where it stands: without one, at its end. A forked child has nobody to send it to."""
     flush()
     if os.getpid() != S.pid:
         return
     S.displays += 1
     frame.update(op="display", n=S.displays)
-    mark("d%d" % S.displays, (0,))
+    result = bool(frame.get("result"))
+    # Nothing but figures comes behind the result.
+    last = result and "matplotlib.pyplot" not in sys.modules
+    if not last:
+        mark("d%d" % S.displays, (0,))
     try:
-        send(frame)
+        send(frame, hold=last)
     except (TypeError, ValueError, RecursionError) as problem:
         text = "<a value that could not be passed on: %s: %s>" % (type(problem).__name__, problem)
-        send({"op": "display", "n": S.displays, "result": bool(frame.get("result")), "data": {"text/plain": text}})
+        send({"op": "display", "n": S.displays, "result": result, "data": {"text/plain": text}}, hold=last)
 
 
 class _Part(types.ModuleType):
