@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use haft_system::Workdir;
 use haft_tool::{Output, ToolError};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::{
     adapters::AdapterReport,
@@ -79,6 +80,12 @@ pub(crate) fn stop(answer: &mut Answer, standing: &Standing, workdir: &Workdir) 
     if let Some(frame) = shown {
         if let (Some(file), Some(line)) = (&frame.file, frame.line) {
             answer.say(source(file, line, workdir));
+            if changed_since(file, standing.begun) {
+                answer.say(format!(
+                    "{} was changed after the session had begun: the lines shown may not be those that run.",
+                    workdir.show(file)
+                ));
+            }
         }
         let locals = &standing.locals;
         if locals.items.is_empty() {
@@ -171,6 +178,11 @@ fn source(file: &Path, line: u32, workdir: &Workdir) -> String {
         lines.push_str(&format!("{mark} {number:width$} | {}\n", cut(text, 200)));
     }
     lines
+}
+
+fn changed_since(file: &Path, begun: Instant) -> bool {
+    let age = file.metadata().and_then(|data| data.modified()).ok().and_then(|at| at.elapsed().ok());
+    age.is_some_and(|age| age < begun.elapsed())
 }
 
 /// How a program ended.
@@ -288,7 +300,7 @@ fn breakpoint_line(placed: &Placed, workdir: &Workdir) -> String {
     };
     let moved = match (&placed.asked, placed.line) {
         (Asked::Line(_, asked), Some(line)) if line != asked.line => {
-            format!(", moved to line {line}, the next one with code")
+            format!(", moved to line {line}, which has code")
         }
         _ => String::new(),
     };

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{
     Session, SessionError, Top,
@@ -70,6 +71,8 @@ pub(crate) struct Standing {
     pub(crate) nearest: Option<Frame>,
     /// Of the nearest frame of the project, else of the top frame.
     pub(crate) locals: Listed<Variable>,
+    /// When the session was.
+    pub(crate) begun: Instant,
     /// What could not be found out.
     pub(crate) unknown: Option<String>,
 }
@@ -87,6 +90,7 @@ impl Session {
             top: None,
             nearest: None,
             locals: Listed::nothing(),
+            begun: self.begun,
             unknown: None,
         };
         let panicked = self.panic_breakpoint.get().is_some_and(|id| stop.breakpoints.contains(id));

@@ -160,3 +160,23 @@ async fn a_signal_that_ended_a_program_is_named_beside_the_code_that_debugpy_mak
     );
     bench.end().await;
 }
+
+#[tokio::test]
+async fn a_file_that_was_changed_under_the_program_is_not_shown_as_what_runs() {
+    let bench = project();
+    bench.ok(json!({"op": "breakpoints", "file": "sums.py", "lines": [8]})).await;
+    let stop = bench.ok(json!({"op": "launch", "program": "sums.py"})).await;
+    let warning =
+        "sums.py was changed after the session had begun: the lines shown may not be those that run.";
+    assert_eq!((stop.stop(), stop.text.contains(warning)), (at("breakpoint", "sums.py", 8), false));
+    bench.put("sums.py", &format!("# one more\n{SUMS}"));
+    let status = bench.ok(op("status")).await;
+    assert!(status.text.contains(warning), "{}", status.text);
+    // The next launch runs what is there; a line without code is moved to one that has.
+    let stop = bench.ok(op("restart")).await;
+    assert!(!stop.text.contains(warning), "{}", stop.text);
+    assert_eq!(stop.stop(), at("breakpoint", "sums.py", 7));
+    let said = bench.ok(op("status")).await;
+    assert!(said.text.contains("sums.py:8: verified, moved to line 7, which has code"), "{}", said.text);
+    bench.end().await;
+}
