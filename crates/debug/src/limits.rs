@@ -45,6 +45,9 @@ pub(crate) const PAUSE_AGAIN: Duration = Duration::from_secs(1);
 /// How long an evaluation may take before the call answers that it goes on.
 pub(crate) const EVALUATE: Duration = Duration::from_secs(10);
 
+/// How long lldb lets a function run that an expression calls.
+pub(crate) const LLDB_CALL: Duration = Duration::from_millis(500);
+
 /// Between the end of a program and the adapter's last words about it.
 pub(crate) const SETTLE: Duration = Duration::from_millis(400);
 

@@ -44,7 +44,7 @@ use self::{
 };
 use crate::{
     adapters::Adapter,
-    limits::{ANSWER, FAREWELL, PAUSE_AGAIN, SETTLE, STEP_ALONE, WATCHDOG},
+    limits::{ANSWER, FAREWELL, LLDB_CALL, PAUSE_AGAIN, SETTLE, STEP_ALONE, WATCHDOG},
     protocol::{Client, RequestError, Sent, message::Capabilities},
 };
 
@@ -474,9 +474,15 @@ impl Session {
         };
         match answer {
             Ok(Ok(body)) => Ok(Evaluation::Value(self.evaluated(expression, &body))),
-            Ok(Err(error @ RequestError::Failed { .. })) => match self.end_within(Duration::ZERO).await {
+            Ok(Err(RequestError::Failed { mut message })) => match self.end_within(Duration::ZERO).await {
                 Some(end) => Err(SessionError::Ended(end)),
-                None => Err(error.into()),
+                None => {
+                    if message.contains("Execution was interrupted") && begun.elapsed() >= LLDB_CALL {
+                        // It names the stop at which the program stands as the reason.
+                        message.push_str("\nlldb gives a call half a second, and ended this one at that.");
+                    }
+                    Err(RequestError::Failed { message }.into())
+                }
             },
             Ok(Err(error)) => self.lost(error).await,
             Err(_) => {

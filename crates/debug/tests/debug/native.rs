@@ -237,7 +237,7 @@ int main(void) {
 ";
 
 #[tokio::test]
-async fn a_step_that_was_cut_short_is_not_gone_on_with() {
+async fn a_step_or_a_call_that_was_cut_short_is_not_gone_on_with() {
     let bench = Bench::new();
     compile(&bench, THREADS, &["-g", "-O0", "-pthread"]);
     bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": [7]})).await;
@@ -254,6 +254,12 @@ async fn a_step_that_was_cut_short_is_not_gone_on_with() {
     bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": [23]})).await;
     assert_eq!(bench.ok(op("continue")).await.stop(), at("breakpoint", "program.c", 23));
     bench.ok(json!({"op": "breakpoints", "file": "program.c", "lines": []})).await;
+    let said = bench.err(json!({"op": "evaluate", "expression": "work(0)"})).await;
+    assert!(
+        said.text.contains("lldb gives a call half a second, and ended this one at that."),
+        "{}",
+        said.text
+    );
     let still = bench.ok(json!({"op": "step_over", "wait_seconds": 1})).await;
     assert_eq!(still.state(), "running", "{}", still.text);
     bench.ok(op("pause")).await;
