@@ -82,7 +82,7 @@ const CLAUSES: &[&str] = &[
 ];
 
 /// Whether a kind is a comment by its name. SQL has the keyword and the statement `COMMENT` beside them.
-fn is_comment(name: &str) -> bool {
+pub(crate) fn is_comment(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.ends_with("comment") && !name.starts_with("keyword_")
 }

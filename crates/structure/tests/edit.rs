@@ -480,6 +480,17 @@ fn comments_at_the_ends_of_a_run_stay() {
         edit("b.py", "foo(\n    a,  # first\n    b,  # last\n)\n", "foo($$$A)", "bar($$$A)"),
         "bar(\n    a,  # first\n    b,  # last\n)\n"
     );
+    let members = "interface I {\n  a: b; // c\n  d: e;\n}\n";
+    assert_eq!(
+        edit("a.ts", members, "interface $I { $$$M }", "interface J { $$$M }"),
+        members.replace("I {", "J {")
+    );
+    // CMake's grammar has no extras; its comments are nodes like others.
+    let cmake = "if(A)\n  # c\n  b()\n  # d\nendif()\n";
+    assert_eq!(
+        edit("a.cmake", cmake, "if($$$A)\n  $$$B\nendif()", "if(NOT $$$A)\n  $$$B\nendif()"),
+        cmake.replace("(A)", "(NOT A)")
+    );
     // The comma goes where it could not stay, the comment does not.
     assert_eq!(edit("c.py", "foo(\n    a,  # only\n)\n", "foo($$$A)", "[$$$A]"), "[\n    a  # only\n]\n");
 }
@@ -495,6 +506,12 @@ fn a_block_keeps_its_line_break_behind_its_colon() {
         "while a:\n    # why\n    x = 1\n"
     );
     assert_eq!(rewritten("d.py", "if a: x = 1\n", "if $A: $B", "while $A: $B"), "while a: x = 1\n");
+    let yaml = "env:\n  A: 1\n  B: 2\nsteps:\n- x\n- y\n";
+    assert_eq!(rewritten("a.yml", yaml, "env: $V", "vars: $V"), yaml.replace("env", "vars"));
+    assert_eq!(rewritten("b.yml", yaml, "steps: $V", "jobs: $V"), yaml.replace("steps", "jobs"));
+    assert_eq!(rewritten("a.js", "x = a ||\n  b;\n", "$A || $B", "$B || $A"), "x = b || a;\n");
+    assert_eq!(rewritten("c.js", "x = a ||\n  b;\n", "$A || $B", "!$A || $B"), "x = !a ||\n  b;\n");
+    assert_eq!(rewritten("b.js", "f(\n  a\n);\n", "f($A)", "g($A)"), "g(a);\n");
 }
 
 #[test]

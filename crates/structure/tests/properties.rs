@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
 use haft_structure::languages::by_id;
+use haft_structure::rewrite::{Template, rewrite};
 use haft_structure::{Match, compile, find};
 use tree_sitter::{Node, Tree};
 
@@ -232,4 +233,58 @@ fn every_match_holds_every_literal() {
             }
         }
     }
+}
+
+/// Patterns that take apart much of a file, with their rewrite.
+const TAKEN_APART: &[(&str, &str)] = &[
+    ("python", "if $A: $$$B"),
+    ("python", "def $F($$$A): $$$B"),
+    ("python", "$F($$$A)"),
+    ("python", "($$$A)"),
+    ("python", "[$$$A]"),
+    ("javascript", "if ($A) { $$$B }"),
+    ("javascript", "if ($A) $B"),
+    ("javascript", "function $F($$$A) { $$$B }"),
+    ("javascript", "$F($$$A)"),
+    ("typescript", "interface $I { $$$M }"),
+    ("typescript", "$F($$$A)"),
+    ("rust", "fn $F($$$A) { $$$B }"),
+    ("rust", "match $X { $$$A }"),
+    ("rust", "$F($$$A)"),
+    ("rust", "$X.$M($$$A)"),
+    ("c", "if ($A) $B"),
+    ("c", "for ($A; $B; $C) $D"),
+    ("c", "$F($$$A)"),
+    ("go", "func $F($$$A) { $$$B }"),
+    ("go", "if $A { $$$B }"),
+    ("java", "if ($A) { $$$B }"),
+    ("java", "$F($$$A)"),
+    ("ruby", "def $F\n  $$$B\nend"),
+    ("kotlin", "fun $F($$$A) { $$$B }"),
+    ("dart", "$F($$$A)"),
+];
+
+#[test]
+fn what_is_rewritten_to_itself_loses_nothing_but_white_space() {
+    let black = |text: &[u8]| text.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect::<Vec<u8>>();
+    let mut replaced = 0;
+    for (language, source) in FIXTURES {
+        let tree = parse(language, source);
+        for (_, pattern) in TAKEN_APART.iter().filter(|(of, _)| of == language) {
+            let compiled = compile(by_id(language).unwrap(), pattern).unwrap();
+            let reading = &compiled.readings[0];
+            let bound: Vec<_> = reading.variables().iter().map(|v| (v.name.clone(), v.is_run)).collect();
+            let template = Template::parse(pattern, &bound).unwrap();
+            let found = find(reading, &tree, source.as_bytes());
+            let rewritten = rewrite(source.as_bytes(), &tree, &found.matches, &template).unwrap();
+            replaced += rewritten.replacements;
+            if rewritten.lost_comments > 0 {
+                continue;
+            }
+            let after = String::from_utf8(rewritten.after).unwrap();
+            assert_eq!(black(after.as_bytes()), black(source.as_bytes()), "{language} `{pattern}`:\n{after}");
+            assert!(!parse(language, &after).root_node().has_error(), "{language} `{pattern}`:\n{after}");
+        }
+    }
+    assert!(replaced > 200, "{replaced}");
 }

@@ -29,6 +29,7 @@ struct List {
     end: usize,
     /// Where the node begins: the place of a run in a node without children.
     origin: usize,
+    finish: usize,
     /// Whether everything up to the end must be used up. A sequence of statements may go on.
     whole: bool,
 }
@@ -129,7 +130,13 @@ impl<'r, 't> Fit<'r, 't> {
                 self.list(children, list, list.start, None)
             }
             _ => {
-                let list = List { start: 0, end: 1, origin: node.start_byte(), whole: true };
+                let list = List {
+                    start: 0,
+                    end: 1,
+                    origin: node.start_byte(),
+                    finish: node.end_byte(),
+                    whole: true,
+                };
                 self.list(std::slice::from_ref(root), list, 0, None)
             }
         };
@@ -184,7 +191,7 @@ impl<'r, 't> Fit<'r, 't> {
     fn open(&mut self, node: Node<'t>, whole: bool) -> List {
         let start = self.arena.len();
         tree::children(&mut self.cursor, node, self.source, self.kinds, &mut self.arena);
-        List { start, end: self.arena.len(), origin: node.start_byte(), whole }
+        List { start, end: self.arena.len(), origin: node.start_byte(), finish: node.end_byte(), whole }
     }
 
     /// An argument that brings its own brackets, as the list of arguments that it stands for: `(`, the argument, `)`.
@@ -199,7 +206,13 @@ impl<'r, 't> Fit<'r, 't> {
         let shown = [*opening, alone, *closing];
         self.arena.truncate(start);
         self.arena.extend(shown);
-        Some(List { start, end: start + shown.len(), origin: argument.start, whole: true })
+        Some(List {
+            start,
+            end: start + shown.len(),
+            origin: argument.start,
+            finish: argument.end,
+            whole: true,
+        })
     }
 
     fn child(&self, at: usize) -> Option<Child<'t>> {
@@ -540,23 +553,29 @@ impl<'r, 't> Fit<'r, 't> {
         let mut around = span.clone();
         let Some(list) = bound.list else { return around };
         let before = bound.from.checked_sub(1).filter(|at| *at >= list.start).and_then(|at| self.child(at));
-        if let Some(before) = before.filter(|_| bound.edges.lead.is_none())
-            && self.is_passed_over(before, before.end..span.start)
-        {
-            around.start = before.end;
+        let first = before.or_else(|| self.child(bound.from).filter(|_| list.whole && bound.from < bound.to));
+        if let Some(sibling) = first.filter(|_| bound.edges.lead.is_none()) {
+            let start = before.map_or(list.origin, |before| before.end);
+            if self.is_passed_over(sibling, start..span.start) {
+                around.start = start;
+            }
         }
         let behind = |at: usize| (at < list.end).then(|| self.child(at)).flatten();
         let mut after = behind(bound.to);
-        // The comma that a list may end with.
-        if after.is_some_and(|c| c.text(self.source) == b",")
+        // The separator that a list may end with.
+        if after.is_some_and(|c| c.is_separator(self.source))
             && let Some(closing) = behind(bound.to + 1).filter(|c| is_closing(c.text(self.source)))
         {
             after = Some(closing);
         }
-        if let Some(after) = after.filter(|_| !bound.edges.ended)
-            && self.is_passed_over(after, span.end..after.start)
-        {
-            around.end = after.start;
+        let last = || bound.to.checked_sub(1).and_then(|at| self.child(at));
+        let sibling = after.or_else(|| last().filter(|_| list.whole && bound.from < bound.to));
+        if let Some(sibling) = sibling.filter(|_| !bound.edges.ended) {
+            let rest = self.source.get(span.end..list.finish).unwrap_or_default().trim_ascii_end();
+            let end = after.map_or(span.end + rest.len(), |after| after.start);
+            if self.is_passed_over(sibling, span.end..end) {
+                around.end = end;
+            }
         }
         around
     }

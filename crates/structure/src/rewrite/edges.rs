@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{FileStyle, indent::Piece, template::Part};
+use crate::types::Binding;
 
 /// What of a variable's surroundings goes where the variable goes.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -20,43 +21,47 @@ pub(super) struct Edges {
 }
 
 impl FileStyle<'_> {
-    /// `around` is `range` with what lies between it and its neighbours; `before` is the template's text so far, `next` the part behind.
+    /// `around` is the variable's text with what lies between it and its neighbours; `before` is the template's text so far, `next` the
+    /// part behind.
     pub(super) fn edges(
         &self,
+        binding: &Binding,
         around: &Range<usize>,
-        range: &Range<usize>,
         before: &Piece,
         line_is_blank: bool,
         next: Option<&Part>,
     ) -> Edges {
+        let range = binding.range();
         if range.is_empty() {
             return self.comments_alone(around, before, line_is_blank, next);
         }
         let left = &self.source[around.start..range.start];
         let comment = left.len() - left.trim_ascii_start().len();
-        let on_new_line = !line_is_blank && left.contains(&b'\n') && self.follows_same(around.start, before);
+        let is_run = matches!(binding, Binding::Run { .. });
+        let follows = self.follows_same(around.start, before) || (is_run && is_open(before));
+        let on_new_line = !line_is_blank && left.contains(&b'\n') && follows;
         let start = if on_new_line { around.start } else { around.start + comment };
         let body = start..range.end;
 
         let right = &self.source[range.end..around.end];
         let used = right.trim_ascii_end().len();
-        let comma = range.end + right.len() - right.trim_ascii_start().len();
-        let has_comma = self.source.get(comma) == Some(&b',') && comma < around.end;
-        let comments = used > 0 && !(has_comma && used == comma + 1 - range.end);
+        let separator = range.end + right.len() - right.trim_ascii_start().len();
+        let has_separator = separator < around.end && matches!(self.source.get(separator), Some(b',' | b';'));
+        let comments = used > 0 && !(has_separator && used == separator + 1 - range.end);
         let text = following(next);
         let breaks = text.split_once('\n').is_some_and(|(line, _)| line.trim().is_empty());
         let closes = text.trim_start().starts_with([')', ']', '}']);
         let spaces =
             !breaks && right.contains(&b'\n') && (comments || closes || self.precedes_same(around.end, text));
-        // A comma goes only where such a list ends there too; it makes Python's `(a,)` a tuple.
-        let keeps_comma = has_comma && self.precedes_same(around.end, text);
-        let end = match (spaces, comments || keeps_comma) {
+        // A separator goes only where such a list ends there too; in Python's `(a,)` it makes the tuple.
+        let keeps_separator = has_separator && self.precedes_same(around.end, text);
+        let end = match (spaces, comments || keeps_separator) {
             (true, _) => around.end,
             (false, true) => range.end + used,
             (false, false) => return Edges { body, on_new_line, ..Edges::default() },
         };
-        let behind = if has_comma && !keeps_comma {
-            [range.end..comma, comma + 1..end.max(comma + 1)]
+        let behind = if has_separator && !keeps_separator {
+            [range.end..separator, separator + 1..end.max(separator + 1)]
         } else {
             [range.end..end, end..end]
         };
@@ -96,12 +101,10 @@ impl FileStyle<'_> {
             && self.precedes_same(around.end, after)
     }
 
-    /// Whether the template has before the variable what the source has there, or something behind which a line may always end.
+    /// Whether the template has before the variable what the source has there.
     fn follows_same(&self, at: usize, before: &Piece) -> bool {
         let last = before.text.trim_ascii_end().last();
-        last.is_some_and(|last| {
-            matches!(last, b'(' | b'[' | b'{' | b',') || self.source[..at].last() == Some(last)
-        })
+        last.is_some() && self.source[..at].last() == last
     }
 
     /// The same for what is behind it.
@@ -122,6 +125,11 @@ impl FileStyle<'_> {
         let white = &self.source[at..self.source.len() - rest.len()];
         white.contains(&b'\n') || rest.is_empty()
     }
+}
+
+/// Whether a line may end behind a text, whatever comes.
+fn is_open(before: &Piece) -> bool {
+    matches!(before.text.trim_ascii_end().last(), Some(b'(' | b'[' | b'{' | b','))
 }
 
 fn following(next: Option<&Part>) -> &str {

@@ -21,7 +21,7 @@ use self::{
 use crate::{
     limits::MAX_REWRITTEN_BYTES,
     lines::Lines,
-    tree::only_terminated,
+    tree::{is_comment, only_terminated},
     types::{Binding, Match},
 };
 
@@ -234,7 +234,7 @@ impl FileStyle<'_> {
                     let brackets = self.shares_brackets(&range) && !in_brackets(beside);
                     let around = self.around(name, binding, template);
                     let Edges { body, behind, on_new_line, spaces, unfinished } =
-                        self.edges(&around, &range, &piece, line_is_blank, beside.1);
+                        self.edges(binding, &around, &piece, line_is_blank, beside.1);
                     spaced = spaces;
                     let inside = children.iter().filter_map(|child| edits[*child].as_ref());
                     let mut inside =
@@ -299,7 +299,7 @@ impl FileStyle<'_> {
                 let used = found.bindings.iter().filter(|(name, _)| template.uses(name));
                 used.into_iter().any(|(name, binding)| holds(&self.around(name, binding, template), &own))
             };
-            let is_comment = node.is_extra() && node.kind().contains("comment");
+            let is_comment = node.is_named() && is_comment(node.kind());
             if !apart && !kept() {
                 count += usize::from(is_comment);
                 if !is_comment && cursor.goto_first_child() {
@@ -326,26 +326,32 @@ impl FileStyle<'_> {
         }
     }
 
-    /// A block that begins by its indentation, from the `:` before it on.
+    /// A node that begins its line, from the token before it on: a block under its header, a value under its key, what an operator leaves
+    /// for the next line. In brackets and lists that is a matter of taste, and comments stay only in front of blocks.
     fn with_header(&self, range: &Range<usize>) -> Range<usize> {
         if !line_indent(self.source, &self.lines, range.start).1 {
             return range.clone();
         }
         let found = self.tree.root_node().descendant_for_byte_range(range.start, range.end);
-        let Some(mut node) = found.filter(|node| node.byte_range() == *range) else { return range.clone() };
-        let mut is_block = node.kind() == "block";
-        while let Some(outer) = node.parent().filter(|outer| outer.byte_range() == *range) {
+        // Some grammars put the line break behind it into the node.
+        let is_all = |node: &Node| {
+            let own = node.byte_range();
+            own.start == range.start && self.source[range.end..own.end.max(range.end)].trim_ascii().is_empty()
+        };
+        let Some(mut node) = found.filter(is_all) else { return range.clone() };
+        let is_block = |node: &Node| node.kind() == "block" || node.kind().starts_with("block_");
+        let mut indented = is_block(&node);
+        while let Some(outer) = node.parent().filter(is_all) {
             node = outer;
-            is_block |= node.kind() == "block";
-        }
-        if !is_block || self.source[range.start] == b'{' {
-            return range.clone();
+            indented |= is_block(&node);
         }
         let mut before = node.prev_sibling();
-        while let Some(comment) = before.filter(Node::is_extra) {
+        while let Some(comment) = before.filter(|node| indented && node.is_extra()) {
             before = comment.prev_sibling();
         }
-        before.map_or(range.start, |before| before.end_byte())..range.end
+        let start = before.filter(|node| !node.is_extra()).map_or(range.start, |before| before.end_byte());
+        let listed = matches!(self.source[..start].last(), Some(b'(' | b'[' | b'{' | b','));
+        if listed || self.source[range.start] == b'{' { range.clone() } else { start..range.end }
     }
 
     /// Whether a variable's text has its brackets in common with the call that it is the only argument of: Python's `sum(x for x in y)`.
