@@ -72,6 +72,14 @@ pub(crate) const REGISTRATIONS: usize = 1024;
 pub(crate) const WATCHED_DIRECTORIES: usize = 4096;
 /// Files that are told to a server as perhaps changed when the kernel lost events.
 pub(crate) const RESCANNED_FILES: usize = 20_000;
+/// Files that are opened because they have come, in a server that takes in others only after a while.
+pub(crate) const OPENED_CREATED: usize = 16;
+/// Files of a root of which it is remembered that they are there.
+pub(crate) const KNOWN_FILES: usize = 50_000;
+/// A server that reads its configuration anew after a while (pyright: half a second) has not done so before. A refresh that it asks for earlier is about something else.
+pub(crate) const RECONFIGURES_AFTER: Duration = Duration::from_millis(400);
+/// How long a server that reads its configuration anew after a while may take to say that it has.
+pub(crate) const RECONFIGURED: Duration = Duration::from_secs(5);
 /// Changes that are sent in one notification.
 pub(crate) const CHANGES_AT_ONCE: usize = 1000;
 
@@ -110,6 +118,8 @@ pub(crate) const SHOWN_MESSAGE_CHARS: usize = 1000;
 pub(crate) const MOVED_FILES: usize = 2000;
 /// Characters of a new name; longer ones are a mistake.
 pub(crate) const NAME_CHARS: usize = 255;
+/// Errors that are told of a file which its server has not analysed.
+pub(crate) const SYNTAX_ERRORS: usize = 5;
 /// Problems in the `structured` part of an answer; programs take more than a model does.
 pub(crate) const STRUCTURED_DIAGNOSTICS: usize = 500;
 /// How long a project's checker may run: a first `cargo check` of a large workspace takes minutes.
@@ -138,8 +148,10 @@ pub(crate) const FIXES_WAIT: Duration = Duration::from_secs(6);
 pub(crate) const WRITE_INLINE: Duration = Duration::from_millis(500);
 /// The part of it that may go to the state before the write. A warm server that has the file open needs a few milliseconds.
 pub(crate) const BASELINE_SHARE: f64 = 0.4;
-/// The part of it that may go to other files once those of the change are known.
+/// The part of it that may go to other files that are open, once those of the change are known, where it is not known which of them use what changed.
 pub(crate) const OTHERS_INLINE: Duration = Duration::from_millis(60);
+/// The same where it is known that none of them does. A server that does one thing at a time (pyright) needs some 40 ms to say that nothing is wrong with a dozen of them.
+pub(crate) const UNCONCERNED_INLINE: Duration = Duration::from_millis(5);
 /// How long a server that has started within this time may take for a file, in the background (the slowest needs 21 s for a small project).
 pub(crate) const CHECK_COLD: Duration = Duration::from_secs(90);
 /// How long a server that has run for a while may take for a file, in the background.

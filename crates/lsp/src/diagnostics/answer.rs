@@ -11,6 +11,7 @@ use super::{
     Diagnostic,
     check::{self, Checked, Given},
     counted, listed, merge,
+    rules::NOT_ANALYSED,
 };
 use crate::{
     limits::{FILE_COLD, FILE_WARM, STRUCTURED_DIAGNOSTICS},
@@ -46,7 +47,14 @@ pub(crate) async fn of_file(checkout: &Checkout, path: &Path, shown: &str) -> Re
     if !why_not.is_empty() {
         text.push_str(&format!("Not verified by {}.\n", why_not.join("; ")));
         if by.is_empty() {
-            text.push_str("Whether the file has problems is not known. Ask again, or use file \"*\" for the project's own checker.\n");
+            let again = if why_not.iter().all(|why| why.contains(NOT_ANALYSED)) {
+                "Use"
+            } else {
+                "Ask again, or use"
+            };
+            text.push_str(&format!(
+                "Whether the file has problems is not known. {again} file \"*\" for the project's own checker.\n"
+            ));
         }
     }
     let mut structured = json!({

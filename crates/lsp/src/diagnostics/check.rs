@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     client::RequestError,
-    limits::CHECK_COLD,
+    limits::{CHECK_COLD, PULL, RECONFIGURED, RECONFIGURES_AFTER},
     servers::Readiness,
     supervisor::{Asked, Document, Published, Server, ServerState, Work},
 };
@@ -54,7 +54,7 @@ impl Given {
         let document = server.sync(path)?;
         let fresh = before != Some(document.version);
         let is_saved = fresh && before.is_some();
-        if written && !is_saved {
+        if (written && !is_saved) || needs_save(server) {
             server.saved(&document)?;
         }
         Ok(Given { document, mark, at, fresh, in_batch: false })
@@ -68,7 +68,7 @@ impl Given {
             return Ok(given);
         }
         let (mark, at) = (server.serial(), Instant::now());
-        server.give_again(path, false)?;
+        server.give_again(path, rules::of(server.spec()).silent_when_same)?;
         let document = server.document(path).unwrap_or(given.document);
         Ok(Given { document, mark, at, fresh: true, in_batch: false })
     }
@@ -83,6 +83,9 @@ impl Given {
         let (mark, at) = (server.serial(), Instant::now());
         let document = server.give(path, text)?;
         let fresh = before != Some(document.version);
+        if needs_save(server) {
+            server.saved(&document)?;
+        }
         Ok(Given { document, mark, at, fresh, in_batch: false })
     }
 }
@@ -105,7 +108,7 @@ struct Wait<'a> {
     delivery: Delivery,
     /// The serial of the last publication that was taken in.
     seen: u64,
-    /// A checker that began or ended before this serial says nothing about the text.
+    /// A checker that ended before this serial says nothing about the text.
     external_mark: u64,
     /// The serial of the last end of a checker that was taken in.
     external_ended: u64,
@@ -113,6 +116,8 @@ struct Wait<'a> {
     pulled_at_refresh: Option<u64>,
     barrier: Option<BoxFuture<'a, Result<(), RequestError>>>,
     barrier_asked: bool,
+    /// What the server has said of the text was before it was told of other changes.
+    outdated: bool,
     ready: bool,
     /// The serial at the last look.
     looked: u64,
@@ -140,7 +145,8 @@ impl<'a> Wait<'a> {
             standing.as_ref().map(list),
         );
         // Of a text that the server has had for a while, what it said since then counts.
-        let seen = match (&standing, given.fresh) {
+        let outdated = !given.fresh && delivery == Delivery::Push && is_outdated(server, &given.document);
+        let seen = match (&standing, given.fresh || outdated) {
             (Some(published), false) if published.version == Some(given.document.version) => {
                 // Nothing has come since it came, so its quiet time is counted from there.
                 settle.on(
@@ -166,6 +172,7 @@ impl<'a> Wait<'a> {
             pulled_at_refresh: None,
             barrier: None,
             barrier_asked: false,
+            outdated,
             ready: true,
             looked: 0,
             asked: server.asking(),
@@ -174,12 +181,14 @@ impl<'a> Wait<'a> {
 
     async fn run(mut self, until: Instant) -> Checked {
         let mut changes = self.server.changes();
-        if !self.given.fresh
-            && self.delivery == Delivery::Push
-            && !self.speaks_of_versions()
-            && self.nudge().is_err()
-        {
-            return Checked::Not(self.gone());
+        if self.outdated {
+            if pull::diagnoses(self.server) {
+                self.barrier_asked = true;
+                let (server, path) = (self.server, self.given.document.path.clone());
+                self.barrier = Some(async move { pull::diagnose(server, &[&path], PULL).await }.boxed());
+            } else if self.nudge().is_err() {
+                return Checked::Not(self.gone());
+            }
         }
         loop {
             // Marked as seen before looking, so that nothing that comes meanwhile is missed.
@@ -209,7 +218,7 @@ impl<'a> Wait<'a> {
                 }
                 return Checked::Not(self.too_late(now));
             }
-            let wake = wake.map_or(until, |wake| wake.min(until));
+            let wake = wake.into_iter().chain(self.reconfiguring()).chain([until]).min().unwrap_or(until);
             tokio::select! {
                 biased;
                 answer = maybe(&mut self.pulling) => {
@@ -223,6 +232,10 @@ impl<'a> Wait<'a> {
                     self.barrier = None;
                     match answer {
                         Ok(()) => {
+                            if std::mem::take(&mut self.outdated) && pull::diagnoses(self.server) {
+                                // It has looked at everything again; what it has not said anew is as it was.
+                                self.seen = 0;
+                            }
                             // What was published before the answer is taken in first, as what came before it.
                             self.take_publication();
                             let event = if self.is_same() { Event::ReadSame } else { Event::Barrier };
@@ -258,17 +271,17 @@ impl<'a> Wait<'a> {
         let waits = match (self.server.spec().readiness, self.delivery) {
             (Readiness::ServerStatus, _) => true,
             (Readiness::Progress, Delivery::Pull) => self.rules.exact.is_none(),
+            (Readiness::Progress, Delivery::Push) => self.rules.publishes_early,
             _ => false,
         };
         let loading = matches!(self.server.state(), ServerState::Loading(_));
         let silent = self.server.spec().readiness == Readiness::ServerStatus
             && self.server.quiescent().is_none()
             && self.server.age() < crate::limits::GRACE * 10;
-        let ready = !(waits && (loading || silent));
+        let ready = !(waits && (loading || silent) || self.reconfiguring().is_some());
         if ready && !self.ready {
             self.pulled_at_refresh = None;
             self.pulling = None;
-            // What began after the last look that saw it loading is the first check of what is loaded now.
             self.external_mark = self.looked;
         }
         self.ready = ready;
@@ -285,17 +298,32 @@ impl<'a> Wait<'a> {
             let ours =
                 work.iter().filter(|(token, _)| token.starts_with(external.token)).map(|(_, work)| work);
             let is_active = ours.clone().any(Work::is_active);
-            // One that began before the last save has not seen what was saved.
-            let mark = self.external_mark.max(self.server.last_save());
-            let ended = ours.filter(|work| work.begun_at > mark).map(|work| work.ended_at).max();
+            // One that began before the last save has not seen what was saved; one that ended while the project was being loaded may have been broken off.
+            let (saved, loaded) = (self.server.last_save(), self.external_mark);
+            let ended = ours
+                .filter(|work| work.begun_at > saved && work.ended_at > loaded)
+                .map(|work| work.ended_at)
+                .max();
             if is_active {
                 self.settle.on(Event::ExternalBegan, now);
-            } else if let Some(ended) = ended.filter(|ended| *ended > self.external_ended) {
-                self.external_ended = ended;
-                self.settle.on(Event::ExternalEnded, now);
+            } else if let Some(ended) = ended {
+                if ended > self.external_ended {
+                    self.external_ended = ended;
+                    self.settle.on(Event::ExternalEnded, now);
+                }
+            } else {
+                self.settle.on(Event::ExternalStopped, now);
             }
         }
         None
+    }
+
+    /// Until when the server is given to say that it has read its configuration anew, if it has been told to and answers from the old one before it has.
+    fn reconfiguring(&self) -> Option<Instant> {
+        let at = self.server.reconfigured(self.rules.reconfigures_late)?;
+        let until = at + RECONFIGURED;
+        let has_read = self.server.refreshed().is_some_and(|refreshed| refreshed > at + RECONFIGURES_AFTER);
+        (!has_read && Instant::now() < until).then_some(until)
     }
 
     fn take_publication(&mut self) {
@@ -327,7 +355,7 @@ impl<'a> Wait<'a> {
                 }
             }
             Delivery::Push => {
-                if !self.barrier_asked && (!self.speaks_of_versions() || self.is_same()) {
+                if !self.barrier_asked && (!self.server.names_versions() || self.is_same()) {
                     self.barrier_asked = true;
                     let (server, document) = (self.server, self.given.document.clone());
                     self.barrier = Some(async move { pull::barrier(server, &document).await }.boxed());
@@ -339,11 +367,6 @@ impl<'a> Wait<'a> {
     /// Whether the server may have nothing to say because it had this text before.
     fn is_same(&self) -> bool {
         self.rules.silent_when_same && self.given.document.since != self.given.document.version
-    }
-
-    /// Whether this server has been heard to name versions.
-    fn speaks_of_versions(&self) -> bool {
-        speaks_of_versions(self.server)
     }
 
     fn nudge(&mut self) -> Result<(), crate::supervisor::SyncError> {
@@ -391,18 +414,33 @@ fn expected_checks(server: &Server, rules: Rules) -> Checks {
     }
 }
 
+/// Whether the server has to be told that something was saved, although the text is as it had it: its checker runs after saves only, and others have changed files since the last.
+fn needs_save(server: &Server) -> bool {
+    rules::of(server.spec()).external.is_some() && server.told_of_foreign() > server.last_save()
+}
+
+/// Whether what a server that publishes has said of a text may be about other files as they were.
+fn is_outdated(server: &Server, document: &Document) -> bool {
+    let told = server.told_of_others(&document.path);
+    if server.spec().resync_dependants {
+        // It is given every file again that may include what changes.
+        return !server.names_versions();
+    }
+    if pull::diagnoses(server) {
+        told > server.diagnosed().max(document.given_at)
+    } else {
+        !server.names_versions() || told > document.given_at
+    }
+}
+
 /// Whether what a server says now waits for a checker, which looks at the disk and not at what the server was given.
 pub(crate) fn awaits_checker(server: &Server) -> bool {
     expected_checks(server, rules::of(server.spec())) != Checks::No
 }
 
-fn speaks_of_versions(server: &Server) -> bool {
-    server.published_since(0).iter().any(|(_, published)| published.version.is_some())
-}
-
 /// Whether a server publishes and does not say about which text, as far as is known.
 pub(crate) fn is_wordless(server: &Server) -> bool {
-    delivery(server, rules::of(server.spec())) == Delivery::Push && !speaks_of_versions(server)
+    delivery(server, rules::of(server.spec())) == Delivery::Push && !server.names_versions()
 }
 
 /// A time in words.

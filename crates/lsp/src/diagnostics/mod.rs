@@ -7,7 +7,7 @@ mod answer;
 pub(crate) mod check;
 pub mod ledger;
 mod merge;
-mod pull;
+pub(crate) mod pull;
 pub mod rules;
 mod settle;
 mod words;

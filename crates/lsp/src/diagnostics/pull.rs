@@ -1,26 +1,21 @@
 //! Asking a server what it thinks of the text it has.
 
+use std::{path::Path, time::Duration};
+
 use serde_json::{Value, json};
 
 use super::{Diagnostic, Severity, merge, rules::Exact};
 use crate::{
     client::RequestError,
     limits::PULL,
-    supervisor::{Document, Server},
+    supervisor::{Document, Server, TSSERVER},
+    uri,
 };
-
-/// The command by which the servers around tsserver pass requests on to it.
-const TSSERVER: &str = "typescript.tsserverRequest";
 
 /// Whether a server offers its peculiar way. Older versions do not.
 pub(super) fn offers(server: &Server, exact: Exact) -> bool {
     match exact {
-        Exact::TsServer => server
-            .offers("workspace/executeCommand")
-            .iter()
-            .filter_map(|options| options.get("commands")?.as_array())
-            .flatten()
-            .any(|command| command == TSSERVER),
+        Exact::TsServer => server.takes(TSSERVER),
     }
 }
 
@@ -72,6 +67,7 @@ async fn tsserver(
     document: &Document,
     shown: &str,
 ) -> Result<Vec<Diagnostic>, RequestError> {
+    server.catch_up().await;
     let mut found = Vec::new();
     for command in ["syntacticDiagnosticsSync", "semanticDiagnosticsSync"] {
         let arguments = json!([command, { "file": document.path.display().to_string() }, {}]);
@@ -135,4 +131,22 @@ pub(super) async fn barrier(server: &Server, document: &Document) -> Result<(), 
         Ok(_) | Err(RequestError::Refused { .. }) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// gopls looks at a changed package at once and at those that import it a moment later, without a word when that is done. It has a command that is answered when it is.
+const DIAGNOSE: &str = "gopls.diagnose_files";
+
+/// Whether a server can be asked to look at all of its root, and says when it has.
+pub(crate) fn diagnoses(server: &Server) -> bool {
+    server.takes(DIAGNOSE)
+}
+
+/// Has it look at the roots of these files, and publish what it has not said yet.
+pub(crate) async fn diagnose(server: &Server, files: &[&Path], limit: Duration) -> Result<(), RequestError> {
+    let asked_at = server.tick();
+    let files: Vec<String> = files.iter().map(|file| uri::from_path(file)).collect();
+    let params = json!({ "command": DIAGNOSE, "arguments": [{ "Files": files }] });
+    server.ask("workspace/executeCommand", params, limit).await?;
+    server.has_diagnosed(asked_at);
+    Ok(())
 }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::{Diagnostic, Severity};
-use crate::servers::{ServerSpec, Settle as SettleBy};
+use crate::{
+    limits::SYNTAX_ERRORS,
+    servers::{ServerSpec, Settle as SettleBy},
+};
 
 /// How it is told that a server has said all it has to say about a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,10 @@ pub struct Rules {
     pub whole_workspace: bool,
     /// It says nothing of a text that it was given again and finds as before; there is a way to make it.
     pub silent_when_same: bool,
+    /// While it reports work it may publish what it knew before, under the new version too.
+    pub publishes_early: bool,
+    /// Files of its configuration that it reads anew some time after it was told of a change; it answers from the old one until then, and asks for a refresh when it has.
+    pub reconfigures_late: &'static [&'static str],
 }
 
 /// A checker that a server runs after a save.
@@ -57,13 +64,24 @@ pub const PLAIN: Rules = Rules {
     exact: None,
     whole_workspace: false,
     silent_when_same: false,
+    publishes_early: false,
+    reconfigures_late: &[],
 };
 
 /// gopls: publishes about every package of the workspace.
-pub const GOPLS: Rules = Rules { whole_workspace: true, ..PLAIN };
+pub const GOPLS: Rules = Rules { whole_workspace: true, settle_versioned: Duration::from_millis(3), ..PLAIN };
 
-/// clangd: publishes nothing for a version in which neither the text nor what it includes has changed.
-pub const CLANGD: Rules = Rules { silent_when_same: true, ..PLAIN };
+/// clangd: publishes nothing for a version in which neither the text nor what it includes has changed, and otherwise once for each, as long as it has no old preamble (see
+/// `Server::give`).
+pub const CLANGD: Rules =
+    Rules { silent_when_same: true, settle_versioned: Duration::from_millis(1), ..PLAIN };
+
+/// pyrefly: publishes several times for a version, what it knew of other files first.
+pub const PYREFLY: Rules =
+    Rules { publishes_early: true, settle_versioned: Duration::from_millis(20), ..PLAIN };
+
+/// pyright and basedpyright.
+pub const PYRIGHT: Rules = Rules { reconfigures_late: &["pyrightconfig.json", "pyproject.toml"], ..PLAIN };
 
 /// typescript-language-server and vtsls.
 pub const TSSERVER: Rules = Rules { exact: Some(Exact::TsServer), ..PLAIN };
@@ -91,13 +109,18 @@ pub fn of(spec: &ServerSpec) -> Rules {
         (SettleBy::Flycheck, _) => RUST_ANALYZER,
         (SettleBy::Generic, "gopls") => GOPLS,
         (SettleBy::Generic, "clangd") => CLANGD,
+        (SettleBy::Generic, "pyrefly") => PYREFLY,
+        (SettleBy::Generic, "pyright" | "basedpyright") => PYRIGHT,
         (SettleBy::Generic, "typescript-language-server" | "vtsls") => TSSERVER,
         (SettleBy::Generic, _) => PLAIN,
     }
 }
 
-/// What a server says, among its findings, when it has not looked at a file as a part of the project: its other findings are then of the syntax alone, and there being none
-/// says nothing.
+/// How the reason begins that [`not_analysed`] gives.
+pub(super) const NOT_ANALYSED: &str = "it has not analysed the file as part of the project";
+
+/// What a server says, among its findings, when it has not looked at a file as a part of the project: its other findings are then of the syntax alone, which
+/// are told along, and there being none says nothing.
 pub fn not_analysed(spec: &ServerSpec, found: &[Diagnostic]) -> Option<String> {
     let says_so = |one: &&Diagnostic| match spec.id.as_str() {
         // No build has the file: the `go` command does not work, its build constraints leave it out, or its module is not of the workspace. Errors of `go list` itself
@@ -107,10 +130,19 @@ pub fn not_analysed(spec: &ServerSpec, found: &[Diagnostic]) -> Option<String> {
         "rust-analyzer" => one.code.as_deref() == Some("unlinked-file"),
         _ => false,
     };
-    found.iter().find(says_so).map(|one| {
-        let message = one.message.lines().next().unwrap_or_default().trim_end_matches('.');
-        format!("it has not analysed the file as part of the project: {message}")
-    })
+    let first = |text: &str| text.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();
+    let reason = first(&found.iter().find(says_so)?.message);
+    let mut words = format!("{NOT_ANALYSED}: {reason}");
+    let rest: Vec<&Diagnostic> =
+        found.iter().filter(|one| !says_so(one) && one.severity == Severity::Error).collect();
+    for (index, one) in rest.iter().take(SYNTAX_ERRORS).enumerate() {
+        let before = if index == 0 { "; what it finds all the same: " } else { ", " };
+        words.push_str(&format!("{before}{}:{} {}", one.file, one.line, first(&one.message)));
+    }
+    if rest.len() > SYNTAX_ERRORS {
+        words.push_str(&format!(", and {} more", rest.len() - SYNTAX_ERRORS));
+    }
+    Some(words)
 }
 
 /// Whether config has switched rust-analyzer's check off.

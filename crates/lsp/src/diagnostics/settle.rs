@@ -30,6 +30,8 @@ pub(crate) enum Event {
     ExternalBegan,
     /// The checker ended; all of its publications came before.
     ExternalEnded,
+    /// No checker runs, and none has ended that looked at the text.
+    ExternalStopped,
     /// Whether the server says that it has loaded the project.
     Ready(bool),
     /// The server has come to offer pulling (some register it only once they run), or has stopped to.
@@ -171,6 +173,12 @@ impl Settle {
                     self.checker = Checker::Ended(now);
                 }
             }
+            Event::ExternalStopped => {
+                // Broken off, and another begins; or there is none.
+                if let (Checker::Running, Some(begin)) = (self.checker, self.begin) {
+                    self.checker = Checker::Awaited(now + begin);
+                }
+            }
             Event::Ready(ready) => {
                 if ready && !self.ready {
                     // What was found while the project was loading is worth nothing, and the first check begins now.
@@ -247,7 +255,7 @@ impl Settle {
                         Fit::Exact => self.rules.settle_versioned,
                         _ => self.rules.settle_unversioned,
                     };
-                    let until = push.at + quiet;
+                    let until = push.at.max(self.sent) + quiet;
                     if now < until {
                         Verdict::Wait(Some(until))
                     } else {
@@ -403,6 +411,21 @@ mod tests {
         settle.on(Event::ExternalBegan, start + ms(100));
         let verdict = settle.verdict(start + ms(60_000));
         assert_eq!(verdict, Verdict::GivenUp("cargo check had not ended after 60 s".into()));
+    }
+
+    #[test]
+    fn a_check_that_was_broken_off_is_not_waited_for() {
+        let start = Instant::now();
+        let mut settle = Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, Checks::Perhaps, None);
+        settle.on(Event::Pulled(vec![]), start + ms(5));
+        settle.on(Event::ExternalBegan, start + ms(10));
+        settle.on(Event::ExternalStopped, start + ms(100));
+        assert_eq!(settle.verdict(start + ms(100)), Verdict::Wait(Some(start + ms(600))));
+        settle.on(Event::ExternalStopped, start + ms(110));
+        settle.on(Event::ExternalBegan, start + ms(150));
+        settle.on(published(Some(3), &["new"]), start + ms(200));
+        settle.on(Event::ExternalEnded, start + ms(210));
+        assert_eq!(settle.verdict(start + ms(230)), Verdict::Settled(vec![problem("new")]));
     }
 
     #[test]

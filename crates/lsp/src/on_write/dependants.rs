@@ -202,6 +202,7 @@ async fn search(
     server: &Arc<Server>,
     own: &[(&JobFile, &Path, &Arc<str>)],
 ) -> Result<Vec<PathBuf>, String> {
+    server.catch_up().await;
     let mut users: BTreeSet<PathBuf> = BTreeSet::new();
     for (file, path, old) in own {
         let document = server.give(path, old).map_err(|error| error.to_string())?;

@@ -7,7 +7,6 @@ use std::{
 
 use futures::future::join_all;
 use haft_system::{ChangeKind, Planned, TextFile};
-use serde_json::json;
 use tokio::{sync::watch, time::Instant};
 
 use super::{
@@ -20,9 +19,11 @@ use crate::{
     diagnostics::{
         Diagnostic,
         check::{self, Checked, Given},
-        rules,
+        pull, rules,
     },
-    limits::{CHECK_COLD, CHECK_WARM, DEPENDANTS, OTHER_FILES, VERIFIED_FILES},
+    limits::{
+        CHECK_COLD, CHECK_WARM, DEPENDANTS, OTHER_FILES, OTHERS_INLINE, UNCONCERNED_INLINE, VERIFIED_FILES,
+    },
     supervisor::{Published, Server, WhyNot},
 };
 
@@ -151,9 +152,18 @@ impl Job {
         tokio::time::timeout_at(until, finished).await.is_ok()
     }
 
-    /// Whether there are other files still to be looked at that use what the commit changed.
-    pub(super) fn has_dependants(&self) -> bool {
-        self.results().dependants.iter().any(|one| one.state == DependantState::Waiting)
+    /// How long other files are worth waiting for once those of the commit are known; `None` where they use what changed.
+    pub(super) fn others_inline(&self) -> Option<Duration> {
+        let results = self.results();
+        let mut states = results.dependants.iter().map(|one| &one.state);
+        if states.clone().any(|state| *state == DependantState::Waiting) {
+            None
+        } else if states.any(|state| matches!(state, DependantState::Left(_))) {
+            Some(OTHERS_INLINE)
+        } else {
+            // Those that use what changed were looked for, and there are none left.
+            Some(UNCONCERNED_INLINE)
+        }
     }
 
     pub(super) fn results(&self) -> MutexGuard<'_, Results> {
@@ -307,7 +317,7 @@ fn expect_others(inner: &Inner, job: &Job, all: &[Arc<Server>], dependants: &[De
         let shown = of.files.iter().map(|path| inner.checkout.workdir().show(path));
         results.dependants.extend(shown.map(|file| Dependant::waiting(&of.server, Some(file))));
     }
-    for server in all.iter().filter(|server| settles_on_request(server)) {
+    for server in all.iter().filter(|server| pull::diagnoses(server)) {
         results.dependants.push(Dependant::waiting(server, None));
     }
 }
@@ -404,7 +414,11 @@ pub(super) fn speaks_of_now(server: &Server, path: &Path, published: &Published)
     match server.document(path) {
         Some(open) => {
             !server.can("textDocument/diagnostic")
-                && published.version.is_none_or(|version| version == open.version)
+                && match published.version {
+                    Some(version) => version == open.version,
+                    // What it publishes when a file is closed, which may have been opened again since.
+                    None => !server.names_versions(),
+                }
         }
         None => true,
     }
@@ -447,22 +461,10 @@ async fn after(
     }
 }
 
-/// gopls looks at the changed package at once and at those that import it a moment later, without a word when that is done. It has a command that is answered when it is.
-const DIAGNOSE: &str = "gopls.diagnose_files";
-
-fn settles_on_request(server: &Server) -> bool {
-    let commands = server.offers("workspace/executeCommand");
-    commands
-        .iter()
-        .filter_map(|options| options.get("commands")?.as_array())
-        .flatten()
-        .any(|command| command == DIAGNOSE)
-}
-
 /// Has a server say all that it has to say about its root, where it says so in pieces and before a first change; whether what it has not mentioned is without problems. Otherwise
 /// what it comes to late would look like news.
 async fn all_told(inner: &Inner, job: &Job, server: &Server) -> bool {
-    if !settles_on_request(server) || inner.state().heard.contains_key(&server_name(server)) {
+    if !pull::diagnoses(server) || inner.state().heard.contains_key(&server_name(server)) {
         return true;
     }
     diagnose(job, server, DEPENDANTS).await.is_ok()
@@ -470,7 +472,7 @@ async fn all_told(inner: &Inner, job: &Job, server: &Server) -> bool {
 
 /// The same after a change; what came of it, of a server that has to be asked.
 async fn all_told_after(job: &Job, server: &Server) -> Option<DependantState> {
-    if !settles_on_request(server) {
+    if !pull::diagnoses(server) {
         return None;
     }
     Some(match diagnose(job, server, patience(server)).await {
@@ -480,9 +482,8 @@ async fn all_told_after(job: &Job, server: &Server) -> Option<DependantState> {
 }
 
 async fn diagnose(job: &Job, server: &Server, limit: Duration) -> Result<(), RequestError> {
-    let files: Vec<String> = job.files.iter().map(|file| crate::uri::from_path(&file.path)).collect();
-    let params = json!({ "command": DIAGNOSE, "arguments": [{ "Files": files }] });
-    server.ask("workspace/executeCommand", params, limit).await.map(drop)
+    let files: Vec<&Path> = job.files.iter().map(|file| file.path.as_path()).collect();
+    pull::diagnose(server, &files, limit).await
 }
 
 /// What the change did to other files, as far as the server says so: what it answers about those that use what changed and those that are open and whose state before is

@@ -27,7 +27,7 @@ use tokio::{sync::watch, time::Instant};
 use self::job::Job;
 use crate::{
     diagnostics::ledger::{Ledger, Scope},
-    limits::{BASELINE_SHARE, LATE_JOBS, OTHERS_INLINE, WRITE_INLINE},
+    limits::{BASELINE_SHARE, LATE_JOBS, WRITE_INLINE},
     supervisor::{Checkout, Server},
 };
 
@@ -165,7 +165,7 @@ impl ChangeObserver for WriteDiagnostics {
         let until = begun + self.inner.inline.saturating_sub(spent);
         job.own_by(until).await;
         // Files that the change may have broken elsewhere: what is left of the time for those that use what changed, a moment for others that are open.
-        let others = if job.has_dependants() { until } else { until.min(Instant::now() + OTHERS_INLINE) };
+        let others = job.others_inline().map_or(until, |moment| until.min(Instant::now() + moment));
         job.finished_by(others).await;
         Some(report::inline(&self.inner, &job, begun.elapsed() + spent))
     }

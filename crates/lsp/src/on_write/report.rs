@@ -42,8 +42,7 @@ pub(super) fn inline(inner: &Inner, job: &Job, waited: Duration) -> Note {
         let digest = digest(&mut state, &results.list[results.delivered..]);
         results.delivered = results.list.len();
         let dependants = results.dependants.clone();
-        // Where nothing is known of the change itself yet, what is known of others is told with that.
-        if !digest.by.is_empty() || !digest.new.is_empty() {
+        if job.speaks_of_others(&digest) {
             for one in &mut results.dependants {
                 one.said = one.state != DependantState::Waiting;
             }
@@ -95,8 +94,8 @@ pub(super) fn inline(inner: &Inner, job: &Job, waited: Duration) -> Note {
         text = format!("No new problems ({}).\n", digest.by.join(", "));
     }
     let others = Others::of(&dependants);
-    let worth_telling =
-        digest.unverified.len() + waiting.len() > 0 || (job.has_text() && unserved.is_empty());
+    let worth_telling = digest.unverified.len() + waiting.len() > 0
+        || (unserved.is_empty() && (job.has_text() || !job.finished()));
     if !why_not.is_empty() && worth_telling && unserved.len() < why_not.len() {
         let told: Vec<&String> = why_not.iter().skip(unserved.len()).collect();
         text.push_str(&format!(
@@ -107,8 +106,7 @@ pub(super) fn inline(inner: &Inner, job: &Job, waited: Duration) -> Note {
     for line in untold {
         text.push_str(&format!("Not verified: {line}\n"));
     }
-    // Where nothing is known of the change itself, nothing about others is missed.
-    if !digest.by.is_empty() || !digest.new.is_empty() {
+    if job.speaks_of_others(&digest) {
         text.push_str(&others.in_words(&mut state.told));
     }
     let nothing_to_verify = why_not.is_empty() && digest.by.is_empty();
@@ -447,6 +445,11 @@ fn brief(why: &WhyNot, file: &str) -> String {
 impl Job {
     fn finished(&self) -> bool {
         self.results().finished
+    }
+
+    /// Where nothing is known yet of the files of the change themselves, what is known of others is told with that. Files that were only taken away have nothing to be known.
+    fn speaks_of_others(&self, digest: &Digest) -> bool {
+        !digest.by.is_empty() || !digest.new.is_empty() || !self.has_text()
     }
 
     fn has_text(&self) -> bool {

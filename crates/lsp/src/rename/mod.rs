@@ -135,7 +135,7 @@ impl LspRename {
                 )));
             }
         }
-        server.settle_others().await;
+        server.catch_up().await;
         let mut notes: Vec<String> = target.note.iter().cloned().collect();
         let position = document.lines.position(target.span.start, server.encoding());
         let old_name = prepare(&server, &document, &target, position, &resolved.shown).await?;

@@ -124,9 +124,13 @@ pub struct ServerSpec {
     /// A table in `pyproject.toml` under `tool` that says so.
     #[serde(default)]
     pub chosen_by_pyproject: Option<String>,
-    /// Other open files are re-synced when a file changes that they may include, because it does not look by itself.
+    /// It takes what a file includes from an earlier look: other open files are re-synced when a file changes that they may include, and a file is opened anew when what it includes
+    /// has changed.
     #[serde(default)]
     pub resync_dependants: bool,
+    /// A file that has come is opened in it, because it takes in others only after a while.
+    #[serde(default)]
+    pub opens_created: bool,
     /// It has to be told which part of a document a new text replaces, even where that is all of it.
     #[serde(default)]
     pub ranged_changes: bool,
@@ -425,6 +429,7 @@ fn blank(id: &str, change: &ServerOverride) -> Result<ServerSpec, TableError> {
         chosen_by: Vec::new(),
         chosen_by_pyproject: None,
         resync_dependants: false,
+        opens_created: false,
         ranged_changes: false,
         searchable: true,
         install: Install::default(),

@@ -2,21 +2,20 @@
 //! taken from its queue right before a server is asked something, so an answer can never be older than the disk.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsStr,
     mem::MaybeUninit,
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
 };
 
-use ignore::gitignore::Gitignore;
 use rustix::{
     fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags},
     io::Errno,
 };
 
 use crate::{
-    limits::{RESCANNED_FILES, WATCHED_DIRECTORIES},
+    limits::{KNOWN_FILES, WATCHED_DIRECTORIES},
     servers::is_foreign,
 };
 
@@ -37,13 +36,26 @@ pub(crate) struct DiskChanges {
     pub(crate) lost: bool,
 }
 
-/// A watch over the directories of a root, ignored ones left out.
+impl DiskChanges {
+    fn note(&mut self, path: PathBuf, change: DiskChange) {
+        let change = match (self.files.get(&path), change) {
+            // Created and then filled is one creation.
+            (Some(DiskChange::Created), DiskChange::Changed) => DiskChange::Created,
+            (Some(DiskChange::Deleted), DiskChange::Created) => DiskChange::Changed,
+            (_, change) => change,
+        };
+        self.files.insert(path, change);
+    }
+}
+
+/// A watch over the directories of a root but hidden ones and those with other people's code. What git ignores is watched too: generated code that a project uses is in such places.
 #[derive(Debug)]
 pub(crate) struct DiskWatch {
     queue: OwnedFd,
     root: PathBuf,
-    ignored: Gitignore,
     directories: HashMap<i32, PathBuf>,
+    /// The files that are there. Those of a directory that is moved away make no events of their own.
+    files: BTreeSet<PathBuf>,
     /// There are more directories than are watched.
     pub(crate) partial: bool,
 }
@@ -52,11 +64,18 @@ impl DiskWatch {
     /// Starts to watch. Blocks while it walks the tree.
     pub(crate) fn start(root: &Path) -> std::io::Result<Self> {
         let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        let (ignored, _) = Gitignore::new(root.join(".gitignore"));
-        let mut watch =
-            DiskWatch { queue, root: root.to_owned(), ignored, directories: HashMap::new(), partial: false };
-        for directory in watch.walk(root, true) {
-            watch.add(directory);
+        let mut watch = DiskWatch {
+            queue,
+            root: root.to_owned(),
+            directories: HashMap::new(),
+            files: BTreeSet::new(),
+            partial: false,
+        };
+        // What git ignores comes last, where not all can be watched.
+        for ignored in [false, true] {
+            for (path, is_directory) in walk(root, ignored) {
+                watch.find(path, is_directory);
+            }
         }
         Ok(watch)
     }
@@ -65,6 +84,7 @@ impl DiskWatch {
     pub(crate) fn take(&mut self) -> DiskChanges {
         let mut changes = DiskChanges::default();
         let mut created = Vec::new();
+        let mut gone = Vec::new();
         {
             let mut buffer = [MaybeUninit::<u8>::uninit(); 16 << 10];
             let mut reader = inotify::Reader::new(&self.queue, &mut buffer);
@@ -86,44 +106,84 @@ impl DiskWatch {
                 let Some(directory) = self.directories.get(&event.wd()) else { continue };
                 let Some(name) = event.file_name() else { continue };
                 let path = directory.join(OsStr::from_bytes(name.to_bytes()));
-                if flags.contains(ReadFlags::ISDIR) {
-                    if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
-                        created.push(path);
+                let leaves = flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM);
+                let comes = flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
+                match (flags.contains(ReadFlags::ISDIR), leaves, comes) {
+                    (true, true, _) => gone.push(path),
+                    (true, false, true) => created.push(path),
+                    (true, false, false) => {}
+                    (false, true, _) => {
+                        self.files.remove(&path);
+                        changes.note(path, DiskChange::Deleted);
                     }
-                    continue;
+                    (false, false, comes) => {
+                        // One that was moved over another is a change of that.
+                        let comes = comes && !self.files.contains(&path);
+                        if comes && self.files.len() < KNOWN_FILES {
+                            self.files.insert(path.clone());
+                        }
+                        changes.note(path, if comes { DiskChange::Created } else { DiskChange::Changed });
+                    }
                 }
-                let change = if flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
-                    DiskChange::Deleted
-                } else if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
-                    DiskChange::Created
-                } else {
-                    DiskChange::Changed
-                };
-                let before = changes.files.get(&path).copied();
-                let change = match (before, change) {
-                    // Created and then filled is one creation.
-                    (Some(DiskChange::Created), DiskChange::Changed) => DiskChange::Created,
-                    (Some(DiskChange::Deleted), DiskChange::Created) => DiskChange::Changed,
-                    (_, change) => change,
-                };
-                changes.files.insert(path, change);
             }
         }
+        for directory in gone {
+            self.forget(&directory, &mut changes);
+        }
         // What was put into a new directory before it was watched has made no event.
-        for directory in created {
-            for below in self.walk(&directory, true) {
-                self.add(below);
-            }
-            for file in self.walk(&directory, false) {
-                changes.files.entry(file).or_insert(DiskChange::Created);
+        let is_ours = |directory: &&PathBuf| {
+            let name = directory.file_name().unwrap_or_default();
+            !name.as_bytes().starts_with(b".") && !is_foreign(name.to_str())
+        };
+        for directory in created.iter().filter(is_ours) {
+            for (path, is_directory) in walk(directory, true) {
+                if !is_directory {
+                    changes.note(path.clone(), DiskChange::Created);
+                }
+                self.find(path, is_directory);
             }
         }
         if changes.lost {
-            for file in self.walk(&self.root.clone(), false) {
-                changes.files.entry(file).or_insert(DiskChange::Changed);
+            let before = std::mem::take(&mut self.files);
+            for (path, is_directory) in walk(&self.root.clone(), true) {
+                if !is_directory {
+                    changes.files.entry(path.clone()).or_insert(DiskChange::Changed);
+                }
+                self.find(path, is_directory);
+            }
+            for path in before.difference(&self.files).filter(|path| !path.exists()) {
+                changes.files.insert(path.clone(), DiskChange::Deleted);
             }
         }
         changes
+    }
+
+    /// Notes something that is there.
+    fn find(&mut self, path: PathBuf, is_directory: bool) {
+        if is_directory {
+            self.add(path);
+        } else if self.files.len() < KNOWN_FILES {
+            self.files.insert(path);
+        }
+    }
+
+    /// Notes that a directory is not there any more, and all that was in it.
+    fn forget(&mut self, directory: &Path, changes: &mut DiskChanges) {
+        let below = self.files.range(directory.to_owned()..).take_while(|path| path.starts_with(directory));
+        for path in below.cloned().collect::<Vec<_>>() {
+            self.files.remove(&path);
+            changes.note(path, DiskChange::Deleted);
+        }
+        // One that was moved is watched still, and what happens there is not what happens here.
+        let queue = &self.queue;
+        self.directories.retain(|number, path| {
+            let stays = !path.starts_with(directory);
+            if !stays {
+                // It may be gone already.
+                let _ = inotify::remove_watch(queue, *number);
+            }
+            stays
+        });
     }
 
     fn add(&mut self, directory: PathBuf) {
@@ -145,37 +205,21 @@ impl DiskWatch {
             Err(_) => self.partial = true,
         }
     }
+}
 
-    /// The directories, or the files, at and below a directory, in bounds.
-    fn walk(&self, from: &Path, directories: bool) -> Vec<PathBuf> {
-        if self.is_ignored(from) {
-            return Vec::new();
-        }
-        let walk = ignore::WalkBuilder::new(from)
-            .hidden(true)
-            .require_git(false)
-            .filter_entry(|entry| {
-                !(entry.file_type().is_some_and(|kind| kind.is_dir())
-                    && is_foreign(entry.file_name().to_str()))
-            })
-            .build();
-        let most = if directories { WATCHED_DIRECTORIES + 1 } else { RESCANNED_FILES };
-        walk.flatten()
-            .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_dir() == directories))
-            .map(ignore::DirEntry::into_path)
-            .take(most)
-            .collect()
-    }
-
-    fn is_ignored(&self, directory: &Path) -> bool {
-        if directory == self.root {
-            return false;
-        }
-        let name = directory.file_name().and_then(OsStr::to_str);
-        is_foreign(name)
-            || name.is_some_and(|name| name.starts_with('.'))
-            || self.ignored.matched_path_or_any_parents(directory, true).is_ignore()
-    }
+/// The directories (`true`) and files at and below a directory, in bounds; with those that git ignores, or without.
+fn walk(from: &Path, ignored: bool) -> impl Iterator<Item = (PathBuf, bool)> + use<> {
+    let mut builder = ignore::WalkBuilder::new(from);
+    builder.standard_filters(!ignored).hidden(true).require_git(false).filter_entry(|entry| {
+        !(entry.file_type().is_some_and(|kind| kind.is_dir()) && is_foreign(entry.file_name().to_str()))
+    });
+    let entries = builder.build().flatten();
+    entries
+        .filter_map(|entry| {
+            let kind = entry.file_type()?;
+            (kind.is_dir() || kind.is_file()).then(|| (entry.into_path(), kind.is_dir()))
+        })
+        .take(WATCHED_DIRECTORIES + KNOWN_FILES)
 }
 
 #[cfg(test)]
@@ -217,6 +261,7 @@ mod tests {
             ("fresh/below/file", DiskChange::Created),
             ("gone", DiskChange::Deleted),
             ("old", DiskChange::Changed),
+            ("out/product", DiskChange::Created),
             ("src/deep/new", DiskChange::Deleted),
             ("src/moved", DiskChange::Created),
         ];
@@ -225,5 +270,41 @@ mod tests {
         fs::write(root.join("fresh/below/file"), "2").unwrap();
         let again: Vec<DiskChange> = watch.take().files.into_values().collect();
         assert_eq!(again, [DiskChange::Changed]);
+    }
+
+    #[test]
+    fn a_directory_that_is_moved_takes_its_files_along() {
+        let place = tempfile::tempdir().unwrap();
+        let base = place.path().canonicalize().unwrap();
+        let root = base.join("root");
+        fs::create_dir_all(root.join("a/deep")).unwrap();
+        fs::create_dir_all(root.join("ab")).unwrap();
+        for file in ["a/one", "a/deep/two", "ab/three"] {
+            fs::write(root.join(file), "").unwrap();
+        }
+        let mut watch = DiskWatch::start(&root).unwrap();
+        let mut taken = || -> Vec<(String, DiskChange)> {
+            let shown = |path: PathBuf| path.strip_prefix(&root).unwrap().display().to_string();
+            watch.take().files.into_iter().map(|(path, change)| (shown(path), change)).collect()
+        };
+        let told = |list: &[(&str, DiskChange)]| -> Vec<(String, DiskChange)> {
+            list.iter().map(|(path, change)| ((*path).to_owned(), *change)).collect()
+        };
+        fs::rename(root.join("a"), root.join("b")).unwrap();
+        let (gone, there) = (DiskChange::Deleted, DiskChange::Created);
+        let moved = [("a/deep/two", gone), ("a/one", gone), ("b/deep/two", there), ("b/one", there)];
+        assert_eq!(taken(), told(&moved));
+        fs::write(root.join("b/deep/two"), "2").unwrap();
+        assert_eq!(taken(), told(&[("b/deep/two", DiskChange::Changed)]));
+        // Away, where nothing of it is ours.
+        fs::rename(root.join("b"), base.join("elsewhere")).unwrap();
+        assert_eq!(taken(), told(&[("b/deep/two", gone), ("b/one", gone)]));
+        fs::write(base.join("elsewhere/one"), "2").unwrap();
+        assert_eq!(taken(), told(&[]));
+        // And back under the name that it had first.
+        fs::rename(base.join("elsewhere"), root.join("a")).unwrap();
+        assert_eq!(taken(), told(&[("a/deep/two", there), ("a/one", there)]));
+        fs::remove_dir_all(root.join("a")).unwrap();
+        assert_eq!(taken(), told(&[("a/deep/two", gone), ("a/one", gone)]));
     }
 }

@@ -28,6 +28,10 @@ pub struct Document {
     pub lines: Lines,
     /// The version under which the server was first given this text, if it was given it again since.
     pub(crate) since: i64,
+    /// [`super::Server::serial`] when this version was given.
+    pub(crate) given_at: u64,
+    /// Something that it may include has changed since it was opened.
+    pub(super) outdated: bool,
     stamp: Option<Stamp>,
     used: u64,
 }
@@ -91,22 +95,27 @@ impl Documents {
         self.versions + 1
     }
 
-    /// Notes that the server was given a text under [`Documents::next_version`].
+    /// Notes that the server was given a text under [`Documents::next_version`]. `changed`: as a change of the document that it had, which was not opened anew. `serial`: of the
+    /// server, when it was given.
     pub(super) fn put(
         &mut self,
         path: &Path,
         uri: Arc<str>,
         lines: Lines,
         stamp: Option<Stamped>,
+        (changed, serial): (bool, u64),
     ) -> Document {
         self.versions += 1;
         self.clock += 1;
-        let same = self.open.get(path).filter(|open| open.lines.text() == lines.text());
+        let before = self.open.get(path).filter(|_| changed);
+        let same = before.filter(|open| open.lines.text() == lines.text());
         let document = Document {
             path: path.to_owned(),
             uri,
             version: self.versions,
             since: same.map_or(self.versions, |open| open.since),
+            given_at: serial,
+            outdated: before.is_some_and(|open| open.outdated),
             lines,
             stamp: stamp.map(|stamp| stamp.0),
             used: self.clock,
@@ -124,6 +133,18 @@ impl Documents {
         if let Some(document) = self.open.get_mut(path) {
             document.stamp = Some(stamp.0);
         }
+    }
+
+    /// Notes that files have changed which documents may include, other than themselves; those documents.
+    pub(super) fn outdate(&mut self, included: &[&PathBuf]) -> Vec<PathBuf> {
+        let mut outdated = Vec::new();
+        for (path, document) in &mut self.open {
+            if included.iter().any(|included| *included != path) {
+                document.outdated = true;
+                outdated.push(path.clone());
+            }
+        }
+        outdated
     }
 
     /// The documents that have to go, the longest unused first.

@@ -15,6 +15,9 @@ use crate::{
     uri,
 };
 
+/// The method by which servers ask to be told of changes on the disk, and are told.
+pub(super) const WATCHED_FILES: &str = "workspace/didChangeWatchedFiles";
+
 /// The last diagnostics that a server pushed for a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
@@ -72,6 +75,8 @@ pub(super) struct State {
     pub(super) serial: u64,
     pub(super) capabilities: Value,
     pub(super) registrations: Vec<Registration>,
+    /// It has published about a version of a text by its number.
+    pub(super) names_versions: bool,
     pub(super) published: HashMap<PathBuf, Published>,
     pub(super) work: BTreeMap<String, Work>,
     /// From `experimental/serverStatus`; `None` until it has come.
@@ -79,6 +84,8 @@ pub(super) struct State {
     pub(super) health: Option<String>,
     /// How often the server asked that pulled diagnostics be pulled again.
     pub(super) refreshes: u64,
+    /// When it last did.
+    pub(super) refreshed: Option<Instant>,
     pub(super) closed: Option<String>,
 }
 
@@ -124,6 +131,7 @@ impl Heard {
         let version = params.get("version").and_then(Value::as_i64);
         let at = Instant::now();
         self.note(|state| {
+            state.names_versions |= version.is_some();
             let full = state.published.len() >= PUBLISHED_FILES && !state.published.contains_key(&path);
             if full {
                 // The oldest ones that say nothing go first, then the oldest.
@@ -185,10 +193,16 @@ impl Heard {
             for entry in list {
                 let text = |field: &str| entry.get(field).and_then(Value::as_str).map(str::to_owned);
                 let (Some(id), Some(method)) = (text("id"), text("method")) else { continue };
-                state.registrations.retain(|known| known.id != id);
+                let options = entry.get("registerOptions").cloned().unwrap_or(Value::Null);
+                let new = Registration { id, method, options };
+                // pyrefly registers more files to watch under the id that it has, and means both.
+                let stays = |known: &Registration| {
+                    known.id != new.id
+                        || (new.method == WATCHED_FILES && known.method == WATCHED_FILES && *known != new)
+                };
+                state.registrations.retain(stays);
                 if state.registrations.len() < REGISTRATIONS {
-                    let options = entry.get("registerOptions").cloned().unwrap_or(Value::Null);
-                    state.registrations.push(Registration { id, method, options });
+                    state.registrations.push(new);
                 }
             }
         });
@@ -264,7 +278,10 @@ impl Inbound for Heard {
                 Ok(Value::Null)
             }
             "workspace/diagnostic/refresh" => {
-                self.note(|state| state.refreshes += 1);
+                self.note(|state| {
+                    state.refreshes += 1;
+                    state.refreshed = Some(Instant::now());
+                });
                 Ok(Value::Null)
             }
             // Edits are applied by the change set and by nothing else: `lsp` is a tool of the read tier.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use serde_json::Value;
 
-use super::heard::Registration;
+use super::heard::{Registration, WATCHED_FILES};
 use crate::{servers::ServerSpec, uri};
 
 /// See the module.
@@ -18,8 +18,7 @@ pub(super) struct Interest<'a> {
 impl<'a> Interest<'a> {
     pub(super) fn of(spec: &'a ServerSpec, root: &Path, registrations: &[Registration]) -> Self {
         let mut watched = Vec::new();
-        let registered =
-            registrations.iter().filter(|known| known.method == "workspace/didChangeWatchedFiles");
+        let registered = registrations.iter().filter(|known| known.method == WATCHED_FILES);
         for entry in registered.filter_map(|known| known.options.get("watchers")?.as_array()).flatten() {
             let Some((base, pattern)) = pattern_of(entry.get("globPattern"), root) else { continue };
             // A pattern that is no glob here would be one in an editor: better to tell too much than too little.

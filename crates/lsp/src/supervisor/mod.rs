@@ -8,12 +8,15 @@ mod documents;
 mod given;
 mod heard;
 mod interest;
+mod news;
+mod preamble;
 mod server;
 mod silence;
 mod start;
 mod status;
 #[cfg(test)]
 pub(crate) mod testing;
+mod told;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -29,6 +32,7 @@ use tokio::sync::watch;
 pub use checkout::{Checkout, Place, WhyNot};
 pub use documents::{Document, DocumentError};
 pub use heard::{Published, Work};
+pub(crate) use news::TSSERVER;
 pub use server::{Server, ServerState, SyncError};
 pub(crate) use silence::Asked;
 pub use status::ServerStatus;

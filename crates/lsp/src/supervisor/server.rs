@@ -1,7 +1,6 @@
 //! One running server.
 
 use std::{
-    collections::HashSet,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -17,18 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     capabilities::static_capability,
-    disk::{DiskChange, DiskWatch},
-    documents::{self, Document, DocumentError, Documents},
+    disk::DiskWatch,
+    documents::{Document, DocumentError, Documents},
     heard::{Heard, Published, Work},
-    interest::Interest,
     silence::{Silence, Unanswered},
+    told::Told,
 };
 use crate::{
     client::{Client, RequestError},
-    limits::{CHANGES_AT_ONCE, RETRIES, RETRY_PAUSE, SETTLE_OTHERS, SHUTDOWN, STDERR_BYTES},
-    position::{Lines, Position, PositionEncoding, Range},
+    limits::{RETRIES, RETRY_PAUSE, SHUTDOWN, STDERR_BYTES},
+    position::PositionEncoding,
     servers::{Found, ServerSpec},
-    uri,
 };
 
 /// One running server: a process that has answered `initialize`. When it dies it stays dead; the supervisor starts another.
@@ -58,6 +56,7 @@ pub struct Server {
     pub(super) opened: AtomicU64,
     /// How often others were seen to have changed files.
     pub(super) foreign: AtomicU64,
+    pub(super) told: Mutex<Told>,
     pub(super) silence: Mutex<Silence>,
     pub(super) unanswered: Unanswered,
 }
@@ -249,6 +248,13 @@ impl Server {
         self.heard.state().serial
     }
 
+    /// The same, one higher than whatever came before.
+    pub(crate) fn tick(&self) -> u64 {
+        let mut state = self.heard.state();
+        state.serial += 1;
+        state.serial
+    }
+
     /// The last diagnostics that it pushed for a file.
     pub fn published(&self, path: &Path) -> Option<Published> {
         self.heard.state().published.get(path).cloned()
@@ -267,6 +273,11 @@ impl Server {
         list
     }
 
+    /// Whether it has been heard to name versions when it publishes.
+    pub(crate) fn names_versions(&self) -> bool {
+        self.heard.state().names_versions
+    }
+
     /// Work that it reports on, by token.
     pub fn work(&self) -> Vec<(String, Work)> {
         self.heard.state().work.iter().map(|(token, work)| (token.clone(), work.clone())).collect()
@@ -280,6 +291,11 @@ impl Server {
     /// How often it has asked that pulled diagnostics be pulled again.
     pub fn refreshes(&self) -> u64 {
         self.heard.state().refreshes
+    }
+
+    /// When it last asked for that.
+    pub(crate) fn refreshed(&self) -> Option<tokio::time::Instant> {
+        self.heard.state().refreshed
     }
 
     /// The canonical path that a URI of the server names; `None` for what is no file.
@@ -343,155 +359,6 @@ impl Server {
         }
     }
 
-    /// Tells the server what others have done to files, and brings the open copies up to date.
-    pub(crate) fn tell_disk_changes(&self) -> Result<(), SyncError> {
-        let changes = {
-            let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
-            disk.as_mut().map(DiskWatch::take).unwrap_or_default()
-        };
-        let mut list = Vec::new();
-        let mut interesting: HashSet<PathBuf> = HashSet::new();
-        if !changes.files.is_empty() {
-            let interest = Interest::of(&self.spec, &self.root, &self.heard.state().registrations);
-            for (path, change) in changes.files.iter().filter(|(path, _)| interest.covers(path)) {
-                // A rename over an open file is a change of it.
-                let open = self.documents().peek(path).is_some();
-                let change =
-                    if open && *change == DiskChange::Created { DiskChange::Changed } else { *change };
-                // Of an open file the new text is told itself, in a moment. gopls runs the `go` command for every event beside it (40 ms).
-                if !(open && change == DiskChange::Changed) {
-                    list.push(json!({ "uri": uri::from_path(path), "type": change as u8 }));
-                }
-                interesting.insert(path.clone());
-            }
-        }
-        for part in list.chunks(CHANGES_AT_ONCE) {
-            self.notify("workspace/didChangeWatchedFiles", json!({ "changes": part }))?;
-        }
-        let is_open = |path: &PathBuf| self.documents().peek(path).is_some();
-        let mut foreign = interesting.iter().any(|path| !is_open(path));
-        let doubtful = self.documents().doubtful();
-        for path in doubtful {
-            let before = self.document(&path).map(|document| document.version);
-            match self.sync_one(&path) {
-                Ok(document) => foreign |= before != Some(document.version),
-                // It cannot be open any more; whoever asks for it hears why.
-                Err(SyncError::Document { .. }) => self.close(&path)?,
-                Err(error) => return Err(error),
-            }
-        }
-        if foreign {
-            self.foreign.fetch_add(1, Ordering::Relaxed);
-        }
-        let may_be_included = |path: &PathBuf| !is_translation_unit(path) && interesting.contains(path);
-        if self.spec.resync_dependants && changes.files.keys().any(may_be_included) {
-            let open = self.documents().paths();
-            for path in open.iter().filter(|path| !changes.files.contains_key(*path)) {
-                self.give_again(path, false)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn sync_one(&self, path: &Path) -> Result<Document, SyncError> {
-        let read = documents::read(path);
-        let mut documents = self.documents();
-        let (text, stamp) = match read {
-            Ok(read) => read,
-            Err(error) => {
-                drop(documents);
-                if error == DocumentError::Missing {
-                    self.close(path)?;
-                    self.heard.note(|state| drop(state.published.remove(path)));
-                }
-                return Err(SyncError::Document { path: path.to_owned(), error });
-            }
-        };
-        let version = documents.next_version();
-        match documents.get(path).cloned() {
-            Some(open) if **open.lines.text() == *text => {
-                documents.seen(path, stamp);
-                Ok(open)
-            }
-            Some(open) => {
-                let lines = Lines::new(text);
-                self.notify(
-                    "textDocument/didChange",
-                    json!({
-                        "textDocument": { "uri": &*open.uri, "version": version },
-                        "contentChanges": [self.replacement(&open.lines, lines.text())],
-                    }),
-                )?;
-                let document = documents.put(path, open.uri, lines, Some(stamp));
-                self.saved(&document)?;
-                Ok(document)
-            }
-            None => {
-                let uri: Arc<str> = uri::from_path(path).into();
-                let lines = Lines::new(text);
-                let language = self.spec.language_of(path).unwrap_or("plaintext");
-                self.notify(
-                    "textDocument/didOpen",
-                    json!({ "textDocument": {
-                        "uri": &*uri, "languageId": language, "version": version, "text": &**lines.text(),
-                    } }),
-                )?;
-                let document = documents.put(path, uri, lines, Some(stamp));
-                let surplus = documents.surplus();
-                drop(documents);
-                for path in surplus {
-                    self.close(&path)?;
-                }
-                let now = self.started.elapsed().as_millis().max(1) as u64;
-                let _ = self.opened.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
-                Ok(document)
-            }
-        }
-    }
-
-    /// The change of a document that puts `new` in the place of all of its text.
-    pub(super) fn replacement(&self, old: &Lines, new: &str) -> Value {
-        if !self.spec.ranged_changes {
-            return json!({ "text": new });
-        }
-        let range = Range { start: Position::default(), end: old.position(old.text().len(), self.encoding) };
-        json!({ "range": range, "text": new })
-    }
-
-    /// Gives the server the text again that it has, as if it had changed: for one that does not look at what a file includes by itself. `rebuild`: with clangd's extension that makes it
-    /// work the file out anew, and publish, even if it finds nothing changed.
-    pub(crate) fn give_again(&self, path: &Path, rebuild: bool) -> Result<(), SyncError> {
-        let mut documents = self.documents();
-        let version = documents.next_version();
-        let Some(open) = documents.peek(path).cloned() else { return Ok(()) };
-        let mut params = json!({
-            "textDocument": { "uri": &*open.uri, "version": version },
-            "contentChanges": [self.replacement(&open.lines, open.lines.text())],
-        });
-        if rebuild && let Some(fields) = params.as_object_mut() {
-            fields.insert("forceRebuild".into(), true.into());
-            fields.insert("wantDiagnostics".into(), true.into());
-        }
-        self.notify("textDocument/didChange", params)?;
-        let document = documents.put(path, open.uri, open.lines, None);
-        self.saved(&document)
-    }
-
-    /// A server that answers questions about one file from what it knew of the others before their last change is asked something about each of
-    /// those first: it deals with the changes and questions of a file in their order.
-    pub(crate) async fn settle_others(&self) {
-        let paths = std::mem::take(&mut *self.unsettled.lock().unwrap_or_else(PoisonError::into_inner));
-        let questions = paths.iter().filter_map(|path| {
-            let document = self.document(path)?;
-            let params = json!({ "textDocument": { "uri": &*document.uri } });
-            // Whatever the answer is, or that there is none: the question after it counts.
-            Some(
-                async move { drop(self.request("textDocument/documentSymbol", params, SETTLE_OTHERS).await) },
-            )
-        });
-        futures::future::join_all(questions).await;
-    }
-
     /// [`Server::serial`] when a save was last announced: a checker that began before has not seen what was saved. 0 before the first.
     pub(crate) fn last_save(&self) -> u64 {
         self.last_save.load(Ordering::Relaxed)
@@ -500,26 +367,6 @@ impl Server {
     /// How often it was noticed that others had changed files of its root, or files that are open here.
     pub(crate) fn foreign_changes(&self) -> u64 {
         self.foreign.load(Ordering::Relaxed)
-    }
-
-    /// Announces that a file was saved.
-    pub(crate) fn saved(&self, document: &Document) -> Result<(), SyncError> {
-        self.last_save.store(self.serial(), Ordering::Relaxed);
-        if self.spec.resync_dependants {
-            let mut unsettled = self.unsettled.lock().unwrap_or_else(PoisonError::into_inner);
-            if !unsettled.contains(&document.path) {
-                unsettled.push(document.path.clone());
-            }
-        }
-        let with_text = self
-            .offers("textDocument/didSave")
-            .iter()
-            .any(|options| options.get("includeText").and_then(Value::as_bool) == Some(true));
-        let mut params = json!({ "textDocument": { "uri": &*document.uri } });
-        if with_text && let Some(fields) = params.as_object_mut() {
-            fields.insert("text".into(), json!(&**document.lines.text()));
-        }
-        Ok(self.notify("textDocument/didSave", params)?)
     }
 }
 
@@ -537,12 +384,6 @@ pub enum SyncError {
     /// The server cannot be told.
     #[error(transparent)]
     Request(#[from] RequestError),
-}
-
-/// A file that others do not include.
-fn is_translation_unit(path: &Path) -> bool {
-    let extension = path.extension().and_then(std::ffi::OsStr::to_str);
-    matches!(extension, Some("c" | "cc" | "cpp" | "cxx" | "m" | "mm" | "cu"))
 }
 
 /// Progress of a project check, which says nothing about whether the server has loaded.

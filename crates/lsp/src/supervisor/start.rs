@@ -144,6 +144,7 @@ pub(super) async fn start(
         last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),
         foreign: AtomicU64::new(0),
+        told: Mutex::default(),
         silence: Mutex::default(),
         unanswered: Arc::default(),
     })

@@ -60,6 +60,7 @@ pub(crate) fn server(spec: Arc<ServerSpec>, root: &Path, capabilities: Value) ->
         last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),
         foreign: AtomicU64::new(0),
+        told: Mutex::default(),
         silence: Mutex::default(),
         unanswered: Arc::default(),
     };

@@ -118,7 +118,7 @@ pub(super) async fn ask(
     // Before a server has loaded, what it answers is not only empty but may be wrong: the first place that it knows of, a part of the uses.
     let patience = if reach == Reach::Project { READY } else { READY_FILE };
     let mut waited = ready::wait(server, patience).await;
-    server.settle_others().await;
+    server.catch_up().await;
     let first = server.ask(method, params.clone(), limit).await;
     let doubtful = match &first {
         Ok(value) => is_empty(value),

@@ -1,0 +1,188 @@
+//! Telling a server what has changed around it, and knowing what it was told.
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::{MutexGuard, PoisonError, atomic::Ordering},
+};
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{
+    Server, SyncError,
+    disk::{DiskChange, DiskWatch},
+    heard::WATCHED_FILES,
+    interest::Interest,
+    told::Told,
+};
+use crate::{
+    limits::{CHANGES_AT_ONCE, OPENED_CREATED, REQUEST, SETTLE_OTHERS},
+    uri,
+};
+
+/// The command by which the servers around tsserver pass requests on to it.
+pub(crate) const TSSERVER: &str = "typescript.tsserverRequest";
+
+impl Server {
+    /// Whether the server offers a command.
+    pub(crate) fn takes(&self, command: &str) -> bool {
+        self.offers("workspace/executeCommand")
+            .iter()
+            .filter_map(|options| options.get("commands")?.as_array())
+            .flatten()
+            .any(|offered| offered == command)
+    }
+
+    /// Tells the server what others have done to files, and brings the open copies up to date.
+    pub(crate) fn tell_disk_changes(&self) -> Result<(), SyncError> {
+        let changes = {
+            let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
+            disk.as_mut().map(DiskWatch::take).unwrap_or_default()
+        };
+        let mut list = Vec::new();
+        let mut created: Vec<PathBuf> = Vec::new();
+        let mut came_or_went = false;
+        let mut interesting: HashSet<PathBuf> = HashSet::new();
+        if !changes.files.is_empty() {
+            let interest = Interest::of(&self.spec, &self.root, &self.heard.state().registrations);
+            for (path, change) in changes.files.iter().filter(|(path, _)| interest.covers(path)) {
+                // A rename over an open file is a change of it.
+                let open = self.documents().peek(path).is_some();
+                let change =
+                    if open && *change == DiskChange::Created { DiskChange::Changed } else { *change };
+                if change == DiskChange::Created && created.len() < OPENED_CREATED {
+                    created.push(path.clone());
+                }
+                came_or_went |= change != DiskChange::Changed;
+                // Of an open file the new text is told itself, in a moment. gopls runs the `go` command for every event beside it (40 ms).
+                if !(open && change == DiskChange::Changed) {
+                    list.push(json!({ "uri": uri::from_path(path), "type": change as u8 }));
+                }
+                interesting.insert(path.clone());
+            }
+        }
+        if !list.is_empty() {
+            let now = self.tick();
+            self.told().changed(None, now);
+            if came_or_went {
+                self.told().came_or_went = now;
+            }
+        }
+        for marker in self.spec.markers.iter().filter(|marker| {
+            interesting.iter().any(|path| path.file_name().is_some_and(|name| name == marker.as_str()))
+        }) {
+            let now = Instant::now();
+            self.told().marked.insert(marker.clone(), now);
+        }
+        // Closed first: to gopls the file of an open document is there, and that it is not is then no news.
+        for path in
+            changes.files.iter().filter(|(_, change)| **change == DiskChange::Deleted).map(|(path, _)| path)
+        {
+            if self.document(path).is_some() && !path.exists() {
+                self.close(path)?;
+            }
+        }
+        for part in list.chunks(CHANGES_AT_ONCE) {
+            self.notify(WATCHED_FILES, json!({ "changes": part }))?;
+        }
+        let is_open = |path: &PathBuf| self.documents().peek(path).is_some();
+        let mut foreign = interesting.iter().any(|path| !is_open(path));
+        let doubtful = self.documents().doubtful();
+        for path in doubtful {
+            let before = self.document(&path).map(|document| document.version);
+            match self.sync_one(&path) {
+                Ok(document) => foreign |= before != Some(document.version),
+                // It cannot be open any more; whoever asks for it hears why.
+                Err(SyncError::Document { .. }) => self.close(&path)?,
+                Err(error) => return Err(error),
+            }
+        }
+        if foreign {
+            self.foreign.fetch_add(1, Ordering::Relaxed);
+            let now = self.tick();
+            self.told().foreign = now;
+        }
+        if self.spec.opens_created {
+            for path in created.iter().filter(|path| self.spec.language_of(path).is_some()) {
+                match self.sync_one(path) {
+                    Ok(_) | Err(SyncError::Document { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        if self.spec.resync_dependants {
+            let may_be_included = |path: &&PathBuf| !is_translation_unit(path) && interesting.contains(*path);
+            let included: Vec<&PathBuf> = changes.files.keys().filter(may_be_included).collect();
+            let outdated = self.documents().outdate(&included);
+            for path in outdated.iter().filter(|path| !changes.files.contains_key(*path)) {
+                self.give_again(path, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the server take in what it was told and does not heed by itself, before it is asked something.
+    ///
+    /// One that answers questions about one file from what it knew of the others before their last change is asked something about each of those first: it deals with the changes
+    /// and questions of a file in their order. tsserver hears of files that come and go a second later, from watches of its own, and of some never; it can be made to look.
+    pub(crate) async fn catch_up(&self) {
+        let (came_or_went, reloaded) = {
+            let told = self.told();
+            (told.came_or_went, told.reloaded)
+        };
+        if came_or_went > reloaded && self.takes(TSSERVER) {
+            let params = json!({ "command": TSSERVER, "arguments": ["reloadProjects", {}, {}] });
+            if self.request("workspace/executeCommand", params, REQUEST).await.is_ok() {
+                self.told().reloaded = came_or_went;
+            }
+        }
+        let paths = std::mem::take(&mut *self.unsettled.lock().unwrap_or_else(PoisonError::into_inner));
+        let questions = paths.iter().filter_map(|path| {
+            let document = self.document(path)?;
+            let params = json!({ "textDocument": { "uri": &*document.uri } });
+            // Whatever the answer is, or that there is none: the question after it counts.
+            Some(
+                async move { drop(self.request("textDocument/documentSymbol", params, SETTLE_OTHERS).await) },
+            )
+        });
+        futures::future::join_all(questions).await;
+    }
+
+    pub(super) fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// [`Server::serial`] when it was last told that something else than this file had changed, which may change what it thinks of it.
+    pub(crate) fn told_of_others(&self, path: &Path) -> u64 {
+        self.told().of_others(path)
+    }
+
+    /// [`Server::serial`] when it was last noticed that others had changed files.
+    pub(crate) fn told_of_foreign(&self) -> u64 {
+        self.told().foreign
+    }
+
+    /// When it was last told that a file of such a name at a root had changed.
+    pub(crate) fn reconfigured(&self, names: &[&str]) -> Option<Instant> {
+        let told = self.told();
+        names.iter().filter_map(|name| told.marked.get(*name).copied()).max()
+    }
+
+    /// [`Server::told_of_others`] up to which it has looked at all of its root, as far as it was asked to and has answered.
+    pub(crate) fn diagnosed(&self) -> u64 {
+        self.told().diagnosed
+    }
+
+    /// Notes that it has looked at all of its root, on a request of this [`Server::serial`].
+    pub(crate) fn has_diagnosed(&self, asked_at: u64) {
+        let mut told = self.told();
+        told.diagnosed = told.diagnosed.max(asked_at);
+    }
+}
+
+/// A file that others do not include.
+fn is_translation_unit(path: &Path) -> bool {
+    let extension = path.extension().and_then(std::ffi::OsStr::to_str);
+    matches!(extension, Some("c" | "cc" | "cpp" | "cxx" | "m" | "mm" | "cu"))
+}

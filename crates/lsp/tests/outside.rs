@@ -1,0 +1,292 @@
+//! Changes that others make (a shell, git) between two calls, against the real servers (SPEC L5): what is answered right after one is about the files as they are.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "real/support.rs"]
+#[allow(dead_code, reason = "shared with the other tests of real servers")]
+mod support;
+#[path = "real/watched.rs"]
+#[allow(dead_code, reason = "shared")]
+mod watched;
+
+use std::fs;
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use support::{Project, link_package, path_with};
+use watched::{Watched, without};
+
+/// A function in a directory of its own that `user` calls; a constant in a directory that git ignores, which `generated_user` uses.
+struct Story {
+    files: &'static [(&'static str, &'static str)],
+    /// The file of the function, as it is, and with a signature that the use does not fit.
+    lib: (&'static str, &'static str, &'static str),
+    user: &'static str,
+    /// Where the function is, for a question about its uses.
+    symbol: (&'static str, u32, &'static str),
+    /// A generated file, as it is, and with what its use does not fit.
+    generated: (&'static str, &'static str, &'static str),
+    generated_user: &'static str,
+    /// Another file that uses the function.
+    late: (&'static str, &'static str),
+    /// A directory that can be taken away.
+    directory: &'static str,
+}
+
+const PYTHON: Story = Story {
+    files: &[
+        ("pyproject.toml", "[project]\nname = \"p\"\nversion = \"1\"\n"),
+        (".gitignore", "gen/\n"),
+        ("lib/__init__.py", ""),
+        ("lib/a.py", "def greet(x: int) -> int:\n    return x\n"),
+        ("main.py", "from lib.a import greet\n\ngreet(1)\n"),
+        ("gen/__init__.py", ""),
+        ("gen/pb.py", "VALUE: int = 1\n"),
+        ("useg.py", "from gen.pb import VALUE\n\nx: int = VALUE\n"),
+    ],
+    lib: (
+        "lib/a.py",
+        "def greet(x: int) -> int:\n    return x\n",
+        "def greet(x: int, y: int) -> int:\n    return x\n",
+    ),
+    user: "main.py",
+    symbol: ("lib/a.py", 1, "greet"),
+    generated: ("gen/pb.py", "VALUE: int = 1\n", "VALUE: str = \"\"\n"),
+    generated_user: "useg.py",
+    late: ("late.py", "from lib.a import greet\n\ngreet(2)\n"),
+    directory: "lib",
+};
+
+const TYPESCRIPT: Story = Story {
+    files: &[
+        ("package.json", "{\"name\": \"p\"}"),
+        (
+            "tsconfig.json",
+            "{\"compilerOptions\": {\"strict\": true, \"noEmit\": true, \"target\": \"es2020\", \"module\": \"esnext\", \"moduleResolution\": \"bundler\", \"types\": []}}",
+        ),
+        (".gitignore", "gen/\n"),
+        ("lib/a.ts", "export function greet(x: number): number {\n  return x;\n}\n"),
+        ("main.ts", "import { greet } from \"./lib/a\";\n\ngreet(1);\n"),
+        ("gen/pb.ts", "export const value: number = 1;\n"),
+        ("useg.ts", "import { value } from \"./gen/pb\";\n\nexport const x: number = value;\n"),
+    ],
+    lib: (
+        "lib/a.ts",
+        "export function greet(x: number): number {\n  return x;\n}\n",
+        "export function greet(x: number, y: number): number {\n  return x + y;\n}\n",
+    ),
+    user: "main.ts",
+    symbol: ("lib/a.ts", 1, "greet"),
+    generated: ("gen/pb.ts", "export const value: number = 1;\n", "export const value: string = \"\";\n"),
+    generated_user: "useg.ts",
+    late: ("late.ts", "import { greet } from \"./lib/a\";\n\ngreet(2);\n"),
+    directory: "lib",
+};
+
+const GO: Story = Story {
+    files: &[
+        ("go.mod", "module example.com/p\n\ngo 1.21\n"),
+        (".gitignore", "gen/\n"),
+        ("lib/a.go", "package lib\n\nfunc Greet(x int) int { return x }\n"),
+        (
+            "main.go",
+            "package main\n\nimport \"example.com/p/lib\"\n\nfunc main() { println(lib.Greet(1)) }\n",
+        ),
+        ("gen/pb.go", "package gen\n\nvar Value int = 1\n"),
+        ("useg/u.go", "package useg\n\nimport \"example.com/p/gen\"\n\nvar X int = gen.Value\n"),
+    ],
+    lib: (
+        "lib/a.go",
+        "package lib\n\nfunc Greet(x int) int { return x }\n",
+        "package lib\n\nfunc Greet(x, y int) int { return x + y }\n",
+    ),
+    user: "main.go",
+    symbol: ("lib/a.go", 3, "Greet"),
+    generated: (
+        "gen/pb.go",
+        "package gen\n\nvar Value int = 1\n",
+        "package gen\n\nvar Value string = \"\"\n",
+    ),
+    generated_user: "useg/u.go",
+    late: (
+        "late.go",
+        "package main\n\nimport \"example.com/p/lib\"\n\nfunc late() int { return lib.Greet(2) }\n",
+    ),
+    directory: "lib",
+};
+
+async fn is_clean(watched: &Watched, file: &str, after: &str) -> bool {
+    let answer = watched.project.lsp(json!({ "action": "diagnostics", "file": file })).await;
+    assert!(!answer.is_error, "{after}: {answer:?}");
+    assert_eq!(answer.structured["verified"], true, "{after}: {answer:?}");
+    let list = answer.structured["diagnostics"].as_array().unwrap();
+    !list.iter().any(|one| one["severity"] == "error")
+}
+
+async fn tell(
+    story: &Story,
+    programs: &[&str],
+    package: Option<(&str, &str)>,
+    server: &str,
+    without_some: &[&str],
+) {
+    let Some(path) = path_with(programs) else { return };
+    let project = without(Project::new("project", path, story.files), without_some);
+    if let Some((item, package)) = package
+        && !link_package(&project, item, package)
+    {
+        return;
+    }
+    let watched = Watched::new(project);
+    let project = &watched.project;
+    let (lib, fine, broken) = story.lib;
+    let (generated, generated_fine, generated_broken) = story.generated;
+    assert!(is_clean(&watched, story.user, "the start").await);
+    assert!(is_clean(&watched, story.generated_user, "the start").await);
+    assert_eq!(
+        project.checkout.running().iter().map(|one| one.id().to_owned()).collect::<Vec<_>>(),
+        [server]
+    );
+    let mut wrong: Vec<String> = Vec::new();
+    for round in 0..2 {
+        let mut expect = |after: &str, expected: bool, clean: bool| {
+            if expected != clean {
+                wrong.push(format!("{after} (round {round}): clean is {clean}"));
+            }
+        };
+        project.write(lib, broken);
+        expect("a closed file is broken", false, is_clean(&watched, story.user, "broken").await);
+        project.write(lib, fine);
+        expect("it is mended", true, is_clean(&watched, story.user, "mended").await);
+        project.write(generated, generated_broken);
+        expect(
+            "generated code is broken",
+            false,
+            is_clean(&watched, story.generated_user, "generated").await,
+        );
+        project.write(generated, generated_fine);
+        expect("it is mended, too", true, is_clean(&watched, story.generated_user, "generated").await);
+        fs::remove_file(project.root.join(lib)).unwrap();
+        expect("the file is taken away", false, is_clean(&watched, story.user, "removed").await);
+        project.write(lib, fine);
+        expect("it is back", true, is_clean(&watched, story.user, "back").await);
+        let (here, away) = (project.root.join(story.directory), project.root.with_extension("away"));
+        fs::rename(&here, &away).unwrap();
+        expect("the directory is taken away", false, is_clean(&watched, story.user, "moved away").await);
+        fs::rename(&away, &here).unwrap();
+        expect("it is back as well", true, is_clean(&watched, story.user, "moved back").await);
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+
+    let (file, line, symbol) = story.symbol;
+    let uses = project.places("references", file, line, symbol).await.len();
+    let (late, text) = story.late;
+    project.write(late, text);
+    let places = project.places("references", file, line, symbol).await;
+    assert!(places.len() > uses && places.iter().any(|place| place.starts_with(late)), "{places:?}");
+
+    fs::remove_file(project.root.join(late)).unwrap();
+
+    // A file that Haft writes is there for those that have waited for it.
+    fs::remove_file(project.root.join(lib)).unwrap();
+    assert!(!is_clean(&watched, story.user, "removed").await);
+    watched.write(&[(lib, fine)]).await;
+    assert!(is_clean(&watched, story.user, "written by Haft").await);
+    // What others broke is no news of a write that has nothing to do with it.
+    project.write(lib, broken);
+    let text = fs::read_to_string(project.root.join(story.user)).unwrap();
+    assert_eq!(watched.said(&[(story.user, &format!("{text}\n"))]).await.new, Vec::<String>::new());
+    assert!(!is_clean(&watched, story.user, "broken again").await);
+    project.checkout.servers().shut_down().await;
+}
+
+#[tokio::test]
+async fn pyright() {
+    tell(&PYTHON, &["pyright-langserver"], None, "pyright", &["ruff"]).await;
+}
+
+#[tokio::test]
+async fn basedpyright() {
+    tell(&PYTHON, &["basedpyright-langserver"], None, "basedpyright", &["pyright", "ruff"]).await;
+}
+
+#[tokio::test]
+async fn ty() {
+    tell(&PYTHON, &["ty"], None, "ty", &["pyright", "basedpyright", "ruff"]).await;
+}
+
+#[tokio::test]
+async fn pyrefly() {
+    tell(&PYTHON, &["pyrefly"], None, "pyrefly", &["pyright", "basedpyright", "ty", "ruff"]).await;
+}
+
+#[tokio::test]
+async fn typescript_language_server() {
+    let package = Some(("typescript-language-server", "typescript"));
+    let server = "typescript-language-server";
+    tell(&TYPESCRIPT, &[server], package, server, &["vtsls", "eslint"]).await;
+}
+
+#[tokio::test]
+async fn vtsls() {
+    let package = Some(("typescript-language-server", "typescript"));
+    tell(&TYPESCRIPT, &["vtsls"], package, "vtsls", &["typescript-language-server", "eslint"]).await;
+}
+
+#[tokio::test]
+async fn typescript_7() {
+    tell(&TYPESCRIPT, &[], Some(("typescript-7", "typescript")), "tsgo", &["eslint"]).await;
+}
+
+#[tokio::test]
+async fn gopls() {
+    tell(&GO, &["gopls", "go"], None, "gopls", &[]).await;
+}
+
+/// pyright answers from the old configuration for a moment.
+#[tokio::test]
+async fn pyright_and_its_configuration() {
+    let Some(path) = path_with(&["pyright-langserver"]) else { return };
+    let loose = "[project]\nname = \"p\"\nversion = \"1\"\n";
+    let strict = format!("{loose}\n[tool.pyright]\ntypeCheckingMode = \"strict\"\n");
+    let files = [("pyproject.toml", loose), ("a.py", "def f(x):\n    return x\n")];
+    let watched = Watched::new(Project::new("project", path, &files));
+    assert!(is_clean(&watched, "a.py", "the start").await);
+    for _ in 0..2 {
+        watched.project.write("pyproject.toml", &strict);
+        assert!(!is_clean(&watched, "a.py", "strict").await, "strict");
+        watched.project.write("pyproject.toml", loose);
+        assert!(is_clean(&watched, "a.py", "loose").await, "loose");
+    }
+}
+
+/// `cargo check` runs after saves, and what others do is none.
+#[tokio::test]
+async fn rust_analyzer() {
+    let Some(path) = path_with(&["rust-analyzer", "cargo"]) else { return };
+    let manifest = |name: &str, rest: &str| {
+        format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n{rest}")
+    };
+    let (fine, broken) = ("pub const D: u32 = 1;\n", "pub const E: u32 = 1;\n");
+    let uses = manifest("b", "\n[dependencies]\na = { path = \"../a\" }\n");
+    let files = [
+        ("Cargo.toml", "[workspace]\nmembers = [\"a\", \"b\"]\nresolver = \"2\"\n"),
+        ("a/Cargo.toml", &manifest("a", "")),
+        ("a/src/lib.rs", "pub mod m;\n"),
+        ("a/src/m.rs", fine),
+        ("b/Cargo.toml", &uses),
+        ("b/src/main.rs", "fn main() {\n    println!(\"{}\", a::m::D);\n}\n"),
+    ];
+    let watched = Watched::new(Project::new("project", path, &files));
+    let main = "b/src/main.rs";
+    assert!(is_clean(&watched, main, "the start").await);
+    watched.project.write("a/src/m.rs", broken);
+    assert!(!is_clean(&watched, main, "a closed file is broken").await);
+    watched.project.write("a/src/m.rs", fine);
+    assert!(is_clean(&watched, main, "it is mended").await);
+    watched.project.write("b/Cargo.toml", manifest("b", ""));
+    assert!(!is_clean(&watched, main, "a dependency is taken away").await);
+    watched.project.write("b/Cargo.toml", &uses);
+    assert!(is_clean(&watched, main, "it is back").await);
+}
