@@ -221,3 +221,13 @@ async fn a_stream_that_a_cell_leaves_replaced_is_told_of_once() {
     assert_eq!(gist(&bench.python(code).await), fine("'held\\n'", ""));
     bench.close().await;
 }
+
+/// Node makes it so for whoever shares the pipe with it.
+#[tokio::test]
+async fn a_pipe_that_does_not_wait_loses_nothing() {
+    let bench = Bench::new();
+    let code = "import fcntl, os\nfor fd in (1, 2): fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_NONBLOCK)\nprint('x' * 1_000_000)";
+    let outcome = bench.python(code).await;
+    assert_eq!((outcome.is_error, &outcome.structured["stdout_bytes"]), (false, &Value::from(1_000_001)));
+    bench.close().await;
+}

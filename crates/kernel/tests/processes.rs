@@ -47,3 +47,28 @@ async fn what_a_spawned_process_cannot_find_is_refused_at_once() {
     assert_eq!(gist(&bench.python(code).await), fine(Value::Null, "[2, 4]\n"));
     bench.close().await;
 }
+
+#[tokio::test]
+async fn what_was_defined_after_a_fork_is_not_sent_to_it() {
+    let bench = Bench::new();
+    let code = "import multiprocessing\ndef known(n): return n + 1\nclass Known:\n    def __init__(self): self.n = 1";
+    assert_eq!(gist(&bench.python(code).await), fine(Value::Null, ""));
+    let code = "pool = multiprocessing.get_context('fork').Pool(1)\npool.map(known, [1]), pool.apply(repr, [Known().n])";
+    assert_eq!(gist(&bench.python(code).await), fine("([2], '1')", ""));
+    // One is new there, the other would be the old one.
+    bench.python("def late(n): return 3 * n\ndef known(n): return n + 100\nclass Late(Known):\n    def go(self): pass").await;
+    for (name, call) in [
+        ("late", "pool.map(late, [1])"),
+        ("known", "pool.map(known, [1])"),
+        ("Late", "pool.map(repr, [Late()])"),
+    ] {
+        let outcome = bench.python(call).await;
+        let error = &outcome.structured["error"];
+        assert_eq!(error["name"], "PicklingError", "{call}:\n{}", outcome.all_text());
+        let expected = format!("'{name}' was defined after the process to which it is sent had been forked");
+        assert!(error["message"].as_str().unwrap().starts_with(&expected), "{call}: {}", outcome.all_text());
+    }
+    let code = "pool.terminate()\npool.join()\npool = multiprocessing.get_context('fork').Pool(1)\npool.map(late, [1]), pool.map(known, [1])";
+    assert_eq!(gist(&bench.python(code).await), fine("([3], [101])", ""));
+    bench.close().await;
+}

@@ -505,7 +505,8 @@ def _after_fork():
 
 _HOOKED = {
     "matplotlib.pyplot": "displays", "IPython.core.display_functions": "displays",
-    "multiprocessing.popen_spawn_posix": "processes", "multiprocessing.popen_forkserver": "processes",
+    "multiprocessing.popen_fork": "processes", "multiprocessing.popen_spawn_posix": "processes",
+    "multiprocessing.popen_forkserver": "processes",
 }
 
 
