@@ -523,3 +523,30 @@ fn the_comma_of_a_tuple_of_one_stays() {
     assert_eq!(rewritten("b.py", "x = f((a,))\n", "f(($A, $$$B))", "g(($A, $$$B))"), "x = g((a,))\n");
     assert_eq!(rewritten("c.py", "x = f((a,))\n", "f(($A, $$$B))", "g([$A, $$$B])"), "x = g([a])\n");
 }
+
+#[test]
+fn lines_that_end_with_a_return_alone_are_lines() {
+    let bench = Bench::new(&[("a.py", "if a:\r    foo(1)\r    b()\rfoo(2) # c\rfoo(3)\r")]);
+    let found = bench.ok("ast_grep", json!({"pattern": "foo($A)"}));
+    let lines: Vec<_> =
+        found.structured["matches"].as_array().unwrap().iter().map(|m| m["line"].clone()).collect();
+    assert_eq!(lines, [2, 4, 5]);
+    assert_eq!(found.structured["matches"][1]["text"], "foo(2) # c");
+    let rewritten = bench.rewritten("a.py", "if $A: $$$B", "while $A:\n  $$$B\n  c()");
+    assert_eq!(rewritten, "while a:\r    foo(1)\r    b()\r    c()\rfoo(2) # c\rfoo(3)\r");
+}
+
+#[test]
+fn a_python_block_that_is_not_indented_evenly_is_named() {
+    let warned = |source: &str, pattern: &str, rewrite: &str| {
+        let bench = Bench::new(&[("a.py", source)]);
+        let proposed = bench.ok("ast_edit", json!({"pattern": pattern, "rewrite": rewrite}));
+        proposed
+            .all_text()
+            .contains("WARNING a.py: the new text has statements of one block at different indentations")
+    };
+    let source = "if a:\n    x = 1\n    y = 2\n";
+    assert!(warned(source, "if $A: $$$B", "if $A: z(); $$$B"));
+    assert!(!warned(source, "if $A: $$$B", "while $A: $$$B"));
+    assert!(!warned("if a: x = [\n  1]; y = 2\n", "if $A: $$$B", "while $A: $$$B"));
+}

@@ -23,7 +23,7 @@ pub(crate) use self::{
     cache::Parsed,
     excerpt::cut,
     listing::Listing,
-    read::searched,
+    read::{Recode, searched},
     run::{Effort, Reader, Seen, Visit, errors, run},
     sieve::Plan,
 };

@@ -64,16 +64,48 @@ pub(crate) fn reason(error: &io::Error) -> String {
     format!("unreadable: {}", words.to_lowercase())
 }
 
-/// The text to search: the bytes themselves, whatever they are, except for UTF-16, which no grammar reads.
-pub(crate) fn searched(bytes: &[u8]) -> Result<(Cow<'_, [u8]>, Option<TextFile>), String> {
+/// How a text that was searched in another form is written back.
+#[derive(Debug)]
+pub(crate) enum Recode {
+    /// As the file it was decoded from. Its own text is empty.
+    Utf16(TextFile),
+    /// With carriage returns alone for line ends.
+    Returns,
+}
+
+impl Recode {
+    /// A new text in the file's own form.
+    pub(crate) fn encode(&self, text: Vec<u8>) -> Result<Vec<u8>, String> {
+        match self {
+            Recode::Utf16(file) => {
+                let text = std::str::from_utf8(&text)
+                    .map_err(|error| format!("the new text is not UTF-8: {error}"))?;
+                file.encode(text).map_err(|error| error.to_string())
+            }
+            Recode::Returns => {
+                let returns = |byte| if byte == b'\n' { b'\r' } else { byte };
+                Ok(text.into_iter().map(returns).collect())
+            }
+        }
+    }
+}
+
+/// The text to search: the bytes themselves, whatever they are, except for UTF-16, which no grammar reads, and lines that end with a
+/// carriage return alone, which most grammars take for no ends at all.
+pub(crate) fn searched(bytes: &[u8]) -> Result<(Cow<'_, [u8]>, Option<Recode>), String> {
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return match TextFile::parse(bytes) {
             Ok(mut file) => {
                 let text = std::mem::take(&mut file.text);
-                Ok((Cow::Owned(text.into_bytes()), Some(file)))
+                Ok((Cow::Owned(text.into_bytes()), Some(Recode::Utf16(file))))
             }
             Err(_) => Err("not text: it begins like UTF-16 and is not".to_owned()),
         };
+    }
+    if memchr::memchr(b'\n', bytes).is_none() && memchr::memchr(b'\r', bytes).is_some() {
+        // As many bytes, so that places stay the same.
+        let lines = bytes.iter().map(|byte| if *byte == b'\r' { b'\n' } else { *byte });
+        return Ok((Cow::Owned(lines.collect()), Some(Recode::Returns)));
     }
     Ok((Cow::Borrowed(bytes), None))
 }

@@ -11,7 +11,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_system::TextFile;
 use tokio_util::sync::CancellationToken;
 use tree_sitter::{ParseOptions, Parser, Tree};
 
@@ -19,7 +18,7 @@ use super::{
     Engine, SearchError,
     cache::Parsed,
     listing::Listed,
-    read::{Buffer, is_binary, searched},
+    read::{Buffer, Recode, is_binary, searched},
     sieve::Plan,
 };
 use crate::{
@@ -44,8 +43,8 @@ pub(crate) struct Visit<'a> {
     pub(crate) bytes: &'a [u8],
     /// What was searched, and its tree.
     pub(crate) parsed: &'a Parsed,
-    /// For a file in UTF-16: how to write it back. Its text is empty.
-    pub(crate) recode: Option<&'a TextFile>,
+    /// For a file that was searched in another form: how to write it back.
+    pub(crate) recode: Option<&'a Recode>,
 }
 
 /// What a visitor found in a file.

@@ -1,15 +1,14 @@
 //! The rewrite of one file, in memory.
 
-use haft_system::TextFile;
 use tokio_util::sync::CancellationToken;
-use tree_sitter::Tree;
+use tree_sitter::{Node, Tree};
 
 use super::Rewriter;
 use crate::{
     languages::Language,
     matcher::find,
     rewrite::{Rewritten, Template, rewrite},
-    search::{Reader, Visit, errors, searched},
+    search::{Reader, Recode, Visit, errors, searched},
     types::Match,
 };
 
@@ -79,7 +78,7 @@ struct Source<'a> {
     language: &'static Language,
     text: &'a [u8],
     tree: &'a Tree,
-    recode: Option<&'a TextFile>,
+    recode: Option<&'a Recode>,
 }
 
 impl Source<'_> {
@@ -92,7 +91,7 @@ impl Source<'_> {
         let worse = if after == self.text { None } else { self.worse(&after, cancel) };
         let after = match self.recode {
             None => after,
-            Some(file) => match encoded(file, &after) {
+            Some(form) => match form.encode(after) {
                 Ok(after) => after,
                 Err(reason) => return Outcome::Failed(reason),
             },
@@ -105,9 +104,14 @@ impl Source<'_> {
         match Reader::new(cancel).parse(self.language, after) {
             Ok(tree) => {
                 let now = errors(&tree);
-                let hollow = |tree| if self.language.id == "python" { empty_blocks(tree) } else { 0 };
-                if hollow(&tree) > hollow(self.tree) {
-                    return Some("the new text has a block without a statement in it, which Python refuses. Put `pass` there.".to_owned());
+                if self.language.id == "python" {
+                    let (before, now) = (Blocks::of(self.tree), Blocks::of(&tree));
+                    if now.empty > before.empty {
+                        return Some("the new text has a block without a statement in it, which Python refuses. Put `pass` there.".to_owned());
+                    }
+                    if now.uneven > before.uneven {
+                        return Some("the new text has statements of one block at different indentations, which Python refuses. Put each `$$$` on a line of its own.".to_owned());
+                    }
                 }
                 (now > before).then(|| {
                     format!("the new text parses worse than the old: {now} syntax errors, before {before}. Look at the diff before you accept.")
@@ -118,25 +122,52 @@ impl Source<'_> {
     }
 }
 
-/// Blocks that lost their last statement: Python's grammar lets them pass, Python does not.
-fn empty_blocks(tree: &Tree) -> usize {
-    let mut count = 0;
-    let mut cursor = tree.walk();
-    loop {
-        let node = cursor.node();
-        count += usize::from(node.kind() == "block" && node.named_child_count() == 0);
-        if cursor.goto_first_child() {
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                return count;
+/// What Python's grammar lets pass and Python does not.
+#[derive(Default)]
+struct Blocks {
+    /// Blocks without a statement.
+    empty: usize,
+    /// Statements that begin a line elsewhere than the others of their block.
+    uneven: usize,
+}
+
+impl Blocks {
+    fn of(tree: &Tree) -> Blocks {
+        let mut blocks = Blocks::default();
+        let mut cursor = tree.walk();
+        loop {
+            let node = cursor.node();
+            if matches!(node.kind(), "block" | "module") {
+                blocks.empty += usize::from(node.kind() == "block" && node.named_child_count() == 0);
+                blocks.uneven += uneven(node);
+            }
+            if cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return blocks;
+                }
             }
         }
     }
 }
 
-fn encoded(file: &TextFile, after: &[u8]) -> Result<Vec<u8>, String> {
-    let text = std::str::from_utf8(after).map_err(|error| format!("the new text is not UTF-8: {error}"))?;
-    file.encode(text).map_err(|error| error.to_string())
+fn uneven(block: Node) -> usize {
+    let header = block.prev_sibling().map(|header| header.end_position().row);
+    let mut last_row = header;
+    let mut column = None;
+    let mut count = 0;
+    let mut cursor = block.walk();
+    for statement in block.named_children(&mut cursor).filter(|node| !node.is_extra()) {
+        let start = statement.start_position();
+        if last_row.is_none_or(|row| start.row > row) {
+            count += usize::from(*column.get_or_insert(start.column) != start.column);
+        } else {
+            // Behind the header or another statement; below it is no place for more of a block that began behind its header.
+            column = column.or((last_row == header && header.is_some()).then_some(usize::MAX));
+        }
+        last_row = Some(statement.end_position().row);
+    }
+    count
 }
