@@ -75,6 +75,12 @@ pd.DataFrame({'a': [1, 2, 3], 'b': [0.5, np.nan, np.inf], 'c': ['x', None, 'y'],
             vec![vec![json!("a"), json!(1), json!(1)], vec![json!("b"), json!(2), json!(2)]]
         )
     );
+    // What is missing is missing, whatever the column calls it.
+    let code = "pd.DataFrame({'i': pd.array([1, None], dtype='Int64'), 's': pd.array(['a', None], dtype='string'), 't': [pd.Timedelta(0), pd.NaT]})";
+    assert_eq!(
+        only_table(&bench.python(code).await).1,
+        [vec![json!(1), json!("a"), json!("0 days 00:00:00")], vec![json!(null); 3]]
+    );
     let outcome = bench.python("pd.Series([1, 2], index=['x', 'y'], name='s')").await;
     assert_eq!(
         only_table(&outcome),

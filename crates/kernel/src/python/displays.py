@@ -99,8 +99,10 @@ def plain(value):
         if value != value:
             return None
         return value if abs(value) != float("inf") else str(value)
+    if kind.__name__ == "NAType":
+        return None  # pandas' NA is not even different from itself.
     try:
-        if value != value or str(value) in ("NaT", "<NA>"):
+        if value != value:
             return None
     except Exception:
         pass
