@@ -288,3 +288,16 @@ async fn a_call_that_was_dropped_interrupts_its_cell_and_the_next_result_says_so
     assert_eq!(gist(&bench.python("kept").await)["result"], Value::from("1"));
     bench.close().await;
 }
+
+#[tokio::test]
+async fn an_interrupted_coroutine_says_where_it_waited() {
+    let bench = impatient();
+    let outcome =
+        bench.python("import asyncio\nasync def wait():\n    await asyncio.sleep(1000)\nawait wait()").await;
+    let error = &outcome.structured["error"];
+    assert_eq!(error["name"], "KeyboardInterrupt", "{}", outcome.all_text());
+    let traceback = error["traceback"].as_str().unwrap();
+    let lines = ["File \"<cell 1>\", line 4, in <module>", "File \"<cell 1>\", line 3, in wait"];
+    assert!(lines.iter().all(|line| traceback.contains(line)), "{traceback}");
+    bench.close().await;
+}

@@ -354,13 +354,14 @@ def _run_coroutine(coroutine):
     task = S.loop.create_task(coroutine)
     try:
         return S.loop.run_until_complete(task)
-    except BaseException:
+    except BaseException as problem:
         if not task.done():
             task.cancel()
             try:
                 S.loop.run_until_complete(task)
-            except BaseException:
-                pass
+            except BaseException as cut:
+                # It knows where the cell was; the interrupt has come to the loop.
+                problem.__cause__ = cut
         raise
 
 
