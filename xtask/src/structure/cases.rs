@@ -3,6 +3,7 @@ const NOT_UTF8: &str = "ast-grep leaves out files that are not UTF-8 without a w
 const COMMENT: &str = "ast-grep finds nothing where a comment stands before a part of several tokens";
 const EQUALITY: &str = "ast-grep compares a repeated variable by structure, so that different strings can be equal to it; and it passes over the rest of a chain";
 const WILDCARD: &str = "`_` in a Rust pattern has no named node, and ast-grep's `$A` takes named nodes only";
+const TYPES: &str = "Haft takes a type for the `$A` of `sizeof($A)` as well as a value; the rule is about values alone";
 const SEVERAL: &str = "Haft reads the pattern as a member, an interface member or a parameter, which are searched together; the rule is about interface members alone";
 
 const CASES: &[Case] = &[
@@ -26,7 +27,7 @@ const CASES: &[Case] = &[
         .within("void f() { if ($A) return $B; }", "if_statement")
         .haft(COMMENT)
         .peer(TRAILING),
-    case("c", "sizeof($A)").within("int x = sizeof($A);", "sizeof_expression"),
+    case("c", "sizeof($A)").within("int x = sizeof($A);", "sizeof_expression").haft(TYPES),
     case("javascript", "console.log($$$A)"),
     case("javascript", "if ($A) { $$$B }").haft(COMMENT).peer(TRAILING),
     case("javascript", "$A === undefined"),
