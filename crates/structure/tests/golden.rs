@@ -1112,3 +1112,32 @@ fn fragments_of_data_and_of_functional_languages_are_found() {
     ]);
     assert_eq!(binding("yaml", "ports:\n  - $$$A", yaml, "A").0, "a\n  - b: 1\n    c: 2");
 }
+
+#[test]
+fn loops_of_dart_are_found() {
+    let dart = "void f() { while (a > 1) { a--; } for (var i = 0; i < 10; i++) { h(i); } for (final x in b) { h(x); } }";
+    check(&[
+        ("dart", "while ($A) { $$$B }", dart, &["while (a > 1) { a--; }"]),
+        (
+            "dart",
+            "for (var $I = 0; $I < $N; $I++) { $$$B }",
+            dart,
+            &["for (var i = 0; i < 10; i++) { h(i); }"],
+        ),
+        ("dart", "for (final $X in $Y) { $$$B }", dart, &["for (final x in b) { h(x); }"]),
+        ("dart", "for ($A; $B; $C) { $$$D }", dart, &["for (var i = 0; i < 10; i++) { h(i); }"]),
+        ("dart", "typedef $F = $T;", "typedef F = void Function(int);", &["typedef F = void Function(int);"]),
+        (
+            "java",
+            "while ($A) { $$$B }",
+            "class A { void f() { while (a) { b(); } } }",
+            &["while (a) { b(); }"],
+        ),
+        (
+            "c-sharp",
+            "foreach (var $X in $Y) { $$$B }",
+            "class A { void F() { foreach (var x in y) { b(); } } }",
+            &["foreach (var x in y) { b(); }"],
+        ),
+    ]);
+}

@@ -38,6 +38,8 @@ pub(super) fn climb(language: &'static Language, pattern: &str) -> Result<Compil
     let ground = Ground { language, grammar, kinds, pattern: &pattern, lexed: &lexed };
     let mut climber = Climber { ground, parser, refusals: Vec::new() };
 
+    // `while ($A) { $$$B }`: with a `;` behind it Dart's braces would hold a set.
+    let controls = is_control(&pattern);
     let shapes_differ = !lexed.holes.is_empty() && language.holes.len() > 1;
     let mut accepted: Vec<(&'static Rung, Built)> = Vec::new();
     let mut open: Vec<&'static Rung> = Vec::new();
@@ -46,7 +48,11 @@ pub(super) fn climb(language: &'static Language, pattern: &str) -> Result<Compil
             Ok(built) => accepted.push((rung, built)),
             // What only one kind of node can be is worth some trouble before a looser context takes it for something else
             // (`case $X: $$$B` for a bit field); but not where already the first word does not fit.
-            Err(_) if shapes_differ && !rung.only.is_empty() && climber.came_into(rung) => {
+            Err(_)
+                if shapes_differ
+                    && (!rung.only.is_empty() || (controls && rung.statement && !rung.completes))
+                    && climber.came_into(rung) =>
+            {
                 match climber.shaped(rung) {
                     Ok(built) => accepted.push((rung, built)),
                     Err(_) => open.push(rung),
@@ -168,6 +174,26 @@ fn count_runs(elements: &[Element]) -> usize {
             _ => 0,
         })
         .sum()
+}
+
+/// Whether it is a statement by its first word, with a block at its end.
+fn is_control(pattern: &str) -> bool {
+    let words = [
+        "if",
+        "for",
+        "foreach",
+        "while",
+        "do",
+        "switch",
+        "try",
+        "using",
+        "lock",
+        "fixed",
+        "synchronized",
+        "with",
+    ];
+    let first = pattern.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    pattern.ends_with('}') && words.contains(&first)
 }
 
 /// The pattern without the indentation that it was pasted with.

@@ -99,6 +99,7 @@ const FRAGMENTS: &[Row] = &[
         "dart",
         &[
             ("block", "{ $$$B }"),
+            ("declaration", "typedef A = int;"),
             ("declaration", "import 'a';"),
             ("expression", "[1, $A]"),
             ("type", "List<$T>"),

@@ -248,6 +248,10 @@ pub(super) static DART: Language = Language {
     shebangs: &["dart"],
     grammar: || tree_sitter_dart::LANGUAGE.into(),
     rungs: &[
+        Rung::new("declaration", "", "\n")
+            .only(&["type_alias"])
+            .when(|text| text.starts_with("typedef"))
+            .declares(),
         Rung::new("block", "void zq() ", "\n").only(&["block"]).when(super::is_braced).statement(),
         Rung::new("argument", "var zq = zq(", ");").only(&["named_argument"]).group("named"),
         Rung::new("element", "var zq = {", "};").only(&["map_element"]).group("named"),
@@ -272,5 +276,5 @@ pub(super) static DART: Language = Language {
         Rung::new("annotation", "", "\nvoid zq() {}").only(&["annotation"]),
     ],
     holes: &["%", "%;", "%();", "Zq %", "case %: break;", "void %() {}", "\"%\""],
-    traits: Traits::PLAIN,
+    traits: Traits { twins: &[Twin::with_end("var % = 0", begins_for)], ..Traits::PLAIN },
 };
