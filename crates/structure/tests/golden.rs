@@ -1069,6 +1069,7 @@ fn contexts_that_mean_the_same_are_searched_together() {
 fn fragments_of_data_and_of_functional_languages_are_found() {
     let yaml = "ports:\n  - a\n  - b: 1\n    c: 2\nx: y\n";
     check(&[
+        ("dockerfile", "CMD [$$$A]", "FROM a\nCMD [\"a\", \"b\"]\n", &["CMD [\"a\", \"b\"]"]),
         ("yaml", "ports:\n  - $$$A", yaml, &["ports:\n  - a\n  - b: 1\n    c: 2"]),
         (
             "css",

@@ -326,5 +326,10 @@ pub(super) static DOCKERFILE: Language = Language {
     grammar: || tree_sitter_containerfile::LANGUAGE.into(),
     rungs: &[Rung::new("instruction", "", "\n").statement()],
     holes: &["%", "RUN %", "\"%\"", "1"],
-    traits: Traits { keywords_any_case: true, ..Traits::PLAIN },
+    traits: Traits {
+        keywords_any_case: true,
+        // Without its quotes a word in brackets is shell.
+        twins: &[Twin::new("\"%\"", |place| filled(place, '[', ']').is_some())],
+        ..Traits::PLAIN
+    },
 };
