@@ -97,6 +97,8 @@ pub(crate) const CALLS: usize = 50;
 pub(crate) const ACTIONS: usize = 30;
 /// Characters of a quoted line.
 pub(crate) const LINE_CHARS: usize = 200;
+/// Characters of what a server tells people.
+pub(crate) const COMPLAINT_CHARS: usize = 500;
 /// Characters of a hover text.
 pub(crate) const HOVER_CHARS: usize = 8000;
 /// Other lines that are named when a symbol is not on the line that was given.

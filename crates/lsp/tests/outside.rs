@@ -11,6 +11,8 @@ mod watched;
 
 use std::fs;
 
+use haft_lsp::LspRename;
+use haft_tool::{Call, Context, Family, Origin, Registry, Surface};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -289,4 +291,90 @@ async fn rust_analyzer() {
     assert!(!is_clean(&watched, main, "a dependency is taken away").await);
     watched.project.write("b/Cargo.toml", &uses);
     assert!(is_clean(&watched, main, "it is back").await);
+}
+
+/// What changes in one root is told to the server of another, which may use it.
+async fn two_roots(programs: &[&str], item: &str, without_some: &[&str]) {
+    let Some(path) = path_with(programs) else { return };
+    let config = "{\"compilerOptions\": {\"strict\": true, \"noEmit\": true, \"target\": \"es2020\", \"module\": \"esnext\", \"moduleResolution\": \"bundler\", \"types\": []}}";
+    let (fine, broken) = (
+        "export function f(x: number): number {\n  return x;\n}\n",
+        "export function f(x: string): string {\n  return x;\n}\n",
+    );
+    let user = "import { f } from \"../a/i\";\n\nf(1);\n";
+    let files =
+        [("a/tsconfig.json", config), ("b/tsconfig.json", config), ("a/i.ts", fine), ("b/u.ts", user)];
+    let project = without(Project::new("project", path, &files), without_some);
+    if !link_package(&project, item, "typescript") {
+        return;
+    }
+    let watched = Watched::new(project);
+    assert!(is_clean(&watched, "b/u.ts", "the start").await);
+    assert!(is_clean(&watched, "a/i.ts", "the start").await);
+    for _ in 0..2 {
+        assert_eq!(watched.said(&[("a/i.ts", broken)]).await.new, ["b/u.ts:3"]);
+        assert!(!is_clean(&watched, "b/u.ts", "broken").await);
+        watched.project.write("a/i.ts", fine);
+        assert!(is_clean(&watched, "b/u.ts", "mended by others").await);
+    }
+    let tool = LspRename::new(watched.project.checkout.clone(), watched.project.changes.clone());
+    let registry = Registry::builder().tool(tool, Family::Workshop).build();
+    let arguments = json!({ "file": "a/i.ts", "line": 1, "symbol": "f", "new_name": "renamed" });
+    let call = Call::new("lsp_rename", arguments, Origin::Console);
+    let outcome = registry.call(&Surface::agent(), call, Context::detached()).await;
+    assert!(!outcome.is_error, "{outcome:?}");
+    let is_whole = fs::read_to_string(watched.project.root.join("b/u.ts")).unwrap().contains("renamed(1)");
+    assert!(is_whole || outcome.all_text().contains("`f` also stands in b/u.ts:1"), "{}", outcome.all_text());
+    watched.project.checkout.servers().shut_down().await;
+}
+
+#[tokio::test]
+async fn two_roots_of_typescript_7() {
+    two_roots(&[], "typescript-7", &["eslint"]).await;
+}
+
+#[tokio::test]
+async fn two_roots_of_typescript_language_server() {
+    let without_some = ["vtsls", "eslint"];
+    two_roots(&["typescript-language-server"], "typescript-language-server", &without_some).await;
+}
+
+/// eslint answers with an empty list where its configuration cannot be read.
+#[tokio::test]
+async fn eslint_that_could_not_run_has_not_found_nothing() {
+    let Some(path) = path_with(&["vscode-eslint-language-server"]) else { return };
+    let good = "export default [{ rules: { \"no-unused-vars\": \"error\" } }];\n";
+    let files = [
+        ("package.json", "{\"name\": \"p\", \"type\": \"module\"}"),
+        ("eslint.config.js", good),
+        ("a.js", "const a = 1;\n"),
+    ];
+    let project = Project::new("project", path, &files);
+    let project = without(project, &["typescript-language-server", "vtsls", "tsgo"]);
+    if !link_package(&project, "eslint", "eslint") {
+        return;
+    }
+    let watched = Watched::new(project);
+    assert!(!is_clean(&watched, "a.js", "the start").await);
+    watched.project.write("eslint.config.js", "export default [{ plugins: [\"nope\"] }];\n");
+    let answer = watched.project.lsp(json!({ "action": "diagnostics", "file": "a.js" })).await;
+    assert_eq!(answer.structured["verified"], false, "{answer:?}");
+    assert!(answer.all_text().contains("eslint: it could not run: "), "{answer:?}");
+    watched.project.write("eslint.config.js", good);
+    assert!(!is_clean(&watched, "a.js", "mended").await);
+}
+
+/// A file that is open and that a change elsewhere breaks.
+#[tokio::test]
+async fn rust_analyzer_and_an_open_file() {
+    let Some(path) = path_with(&["rust-analyzer", "cargo"]) else { return };
+    let files = [
+        ("Cargo.toml", "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
+        ("src/main.rs", "mod m;\n\nfn main() {\n    println!(\"{}\", m::D);\n}\n"),
+        ("src/m.rs", "pub const D: u32 = 1;\n"),
+    ];
+    let watched = Watched::new(Project::new("project", path, &files));
+    assert!(is_clean(&watched, "src/main.rs", "the start").await);
+    assert_eq!(watched.said(&[("src/m.rs", "pub const D: u32 = 2;\n")]).await.new, Vec::<String>::new());
+    assert_eq!(watched.said(&[("src/m.rs", "pub const E: u32 = 2;\n")]).await.new, ["src/main.rs:4"]);
 }

@@ -37,6 +37,8 @@ pub(crate) struct Given {
     pub(crate) at: Instant,
     /// Whether it was given just now; otherwise the server has had it for a while.
     pub(crate) fresh: bool,
+    /// Whether the server may have to find out anew what the file belongs to.
+    pub(crate) placed_anew: bool,
     /// Whether it is one of several that were saved together: a checker that began at the first save is broken off at the next.
     pub(crate) in_batch: bool,
 }
@@ -49,15 +51,16 @@ impl Given {
         path: &Path,
         written: bool,
     ) -> Result<Given, crate::supervisor::SyncError> {
-        let before = server.document(path).map(|document| document.version);
+        let before = server.document(path);
         let (mark, at) = (server.serial(), Instant::now());
         let document = server.sync(path)?;
-        let fresh = before != Some(document.version);
+        let fresh = is_fresh(before.as_ref(), &document);
         let is_saved = fresh && before.is_some();
         if (written && !is_saved) || needs_save(server) {
             server.saved(&document)?;
         }
-        Ok(Given { document, mark, at, fresh, in_batch: false })
+        let placed_anew = is_placed_anew(before.as_ref(), &document);
+        Ok(Given { document, mark, at, fresh, placed_anew, in_batch: false })
     }
 
     /// Gives `server` what is on the disk as a new version even if it has just that text: for a server that pushes, and says nothing of its own accord about a file that a
@@ -70,7 +73,7 @@ impl Given {
         let (mark, at) = (server.serial(), Instant::now());
         server.give_again(path, rules::of(server.spec()).silent_when_same)?;
         let document = server.document(path).unwrap_or(given.document);
-        Ok(Given { document, mark, at, fresh: true, in_batch: false })
+        Ok(Given { document, mark, at, fresh: true, placed_anew: false, in_batch: false })
     }
 
     /// Gives `server` a text of the caller's.
@@ -79,21 +82,44 @@ impl Given {
         path: &Path,
         text: &str,
     ) -> Result<Given, crate::supervisor::SyncError> {
-        let before = server.document(path).map(|document| document.version);
+        let before = server.document(path);
         let (mark, at) = (server.serial(), Instant::now());
         let document = server.give(path, text)?;
-        let fresh = before != Some(document.version);
+        let fresh = is_fresh(before.as_ref(), &document);
         if needs_save(server) {
             server.saved(&document)?;
         }
-        Ok(Given { document, mark, at, fresh, in_batch: false })
+        let placed_anew = is_placed_anew(before.as_ref(), &document);
+        Ok(Given { document, mark, at, fresh, placed_anew, in_batch: false })
     }
+}
+
+fn is_fresh(before: Option<&Document>, given: &Document) -> bool {
+    before.is_none_or(|before| before.version != given.version)
+}
+
+/// A file that is opened, and one (of Go) whose build constraints or package change.
+fn is_placed_anew(before: Option<&Document>, given: &Document) -> bool {
+    let head = |document: &Document| {
+        let text = document.lines.text();
+        let lines = text.lines().scan(false, |over, line| {
+            let goes_on = !*over;
+            *over = line.starts_with("package ");
+            goes_on.then(|| line.to_owned())
+        });
+        lines.collect::<Vec<String>>()
+    };
+    before.is_none_or(|before| before.version != given.version && head(before) != head(given))
 }
 
 /// Waits at most until `until`. `shown` is the file's name in the diagnostics.
 pub(crate) async fn wait(server: &Arc<Server>, given: Given, shown: &str, until: Instant) -> Checked {
+    let path = given.document.path.clone();
     let checked = Wait::new(server, given, shown).run(until).await;
     match &checked {
+        Checked::Verified(_) if let Some(why) = server.failure(&path) => {
+            Checked::Not(format!("it could not run: {}", why.trim().trim_end_matches('.')))
+        }
         Checked::Verified(found) => rules::not_analysed(server.spec(), found).map_or(checked, Checked::Not),
         Checked::Not(_) => checked,
     }
@@ -118,6 +144,8 @@ struct Wait<'a> {
     barrier_asked: bool,
     /// What the server has said of the text was before it was told of other changes.
     outdated: bool,
+    /// What it has said of the text before counts.
+    stands: bool,
     ready: bool,
     /// The serial at the last look.
     looked: u64,
@@ -127,6 +155,7 @@ struct Wait<'a> {
 impl<'a> Wait<'a> {
     fn new(server: &'a Arc<Server>, given: Given, shown: &'a str) -> Self {
         let mut rules = rules::of(server.spec());
+        rules.by_request = pull::diagnoses(server);
         if given.in_batch
             && let Some(external) = &mut rules.external
         {
@@ -145,6 +174,15 @@ impl<'a> Wait<'a> {
             standing.as_ref().map(list),
         );
         // Of a text that the server has had for a while, what it said since then counts.
+        let mut stands = false;
+        // gopls says of a file that is in no build what it says of any other first, and that it is in none some 10 ms later.
+        let was_placed_nowhere = || {
+            let found = standing.as_ref().map(list).unwrap_or_default();
+            rules::not_analysed(server.spec(), &found).is_some()
+        };
+        if rules.by_request && (given.placed_anew || was_placed_nowhere()) {
+            settle.patiently(rules.settle_unversioned);
+        }
         let outdated = !given.fresh && delivery == Delivery::Push && is_outdated(server, &given.document);
         let seen = match (&standing, given.fresh || outdated) {
             (Some(published), false) if published.version == Some(given.document.version) => {
@@ -153,6 +191,8 @@ impl<'a> Wait<'a> {
                     Event::Published { version: published.version, diagnostics: list(published) },
                     published.at,
                 );
+                settle.on(Event::Barrier, published.at);
+                stands = true;
                 published.serial
             }
             _ => given.mark,
@@ -173,6 +213,7 @@ impl<'a> Wait<'a> {
             barrier: None,
             barrier_asked: false,
             outdated,
+            stands,
             ready: true,
             looked: 0,
             asked: server.asking(),
@@ -181,14 +222,12 @@ impl<'a> Wait<'a> {
 
     async fn run(mut self, until: Instant) -> Checked {
         let mut changes = self.server.changes();
-        if self.outdated {
-            if pull::diagnoses(self.server) {
-                self.barrier_asked = true;
-                let (server, path) = (self.server, self.given.document.path.clone());
-                self.barrier = Some(async move { pull::diagnose(server, &[&path], PULL).await }.boxed());
-            } else if self.nudge().is_err() {
-                return Checked::Not(self.gone());
-            }
+        if self.rules.by_request && !self.stands {
+            self.barrier_asked = true;
+            let (server, path) = (self.server, self.given.document.path.clone());
+            self.barrier = Some(async move { pull::diagnose(server, &[&path], PULL).await }.boxed());
+        } else if self.outdated && self.nudge().is_err() {
+            return Checked::Not(self.gone());
         }
         loop {
             // Marked as seen before looking, so that nothing that comes meanwhile is missed.
@@ -232,7 +271,7 @@ impl<'a> Wait<'a> {
                     self.barrier = None;
                     match answer {
                         Ok(()) => {
-                            if std::mem::take(&mut self.outdated) && pull::diagnoses(self.server) {
+                            if std::mem::take(&mut self.outdated) && self.rules.by_request {
                                 // It has looked at everything again; what it has not said anew is as it was.
                                 self.seen = 0;
                             }
@@ -298,6 +337,12 @@ impl<'a> Wait<'a> {
             let ours =
                 work.iter().filter(|(token, _)| token.starts_with(external.token)).map(|(_, work)| work);
             let is_active = ours.clone().any(Work::is_active);
+            // One that began this early after the save began because of something else, perhaps before it.
+            let early = self.given.at + external.begins_after;
+            if ours.clone().any(|work| work.since.is_some_and(|since| self.given.at < since && since < early))
+            {
+                self.settle.doubt_the_end();
+            }
             // One that began before the last save has not seen what was saved; one that ended while the project was being loaded may have been broken off.
             let (saved, loaded) = (self.server.last_save(), self.external_mark);
             let ended = ours

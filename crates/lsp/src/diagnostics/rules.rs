@@ -23,6 +23,8 @@ pub struct Rules {
     pub whole_workspace: bool,
     /// It says nothing of a text that it was given again and finds as before; there is a way to make it.
     pub silent_when_same: bool,
+    /// It can be asked to look at everything ([`super::pull::diagnose`]), and has said all it has to say when it answers. Known once it runs.
+    pub by_request: bool,
     /// While it reports work it may publish what it knew before, under the new version too.
     pub publishes_early: bool,
     /// Files of its configuration that it reads anew some time after it was told of a change; it answers from the old one until then, and asks for a refresh when it has.
@@ -36,6 +38,8 @@ pub struct External {
     pub token: &'static str,
     /// For people: "cargo check".
     pub name: &'static str,
+    /// It does not begin sooner than this after a save.
+    pub begins_after: Duration,
     /// If it has not begun this long after the save, it does not run.
     pub begin_within: Duration,
     /// The same for a server that has been seen to run it, or that has only just started. A busy machine is slow to begin.
@@ -64,12 +68,13 @@ pub const PLAIN: Rules = Rules {
     exact: None,
     whole_workspace: false,
     silent_when_same: false,
+    by_request: false,
     publishes_early: false,
     reconfigures_late: &[],
 };
 
 /// gopls: publishes about every package of the workspace.
-pub const GOPLS: Rules = Rules { whole_workspace: true, settle_versioned: Duration::from_millis(3), ..PLAIN };
+pub const GOPLS: Rules = Rules { whole_workspace: true, ..PLAIN };
 
 /// clangd: publishes nothing for a version in which neither the text nor what it includes has changed, and otherwise once for each, as long as it has no old preamble (see
 /// `Server::give`).
@@ -92,6 +97,7 @@ pub const RUST_ANALYZER: Rules = Rules {
     external: Some(External {
         token: "rust-analyzer/flycheck",
         name: "cargo check",
+        begins_after: Duration::from_millis(100),
         begin_within: Duration::from_millis(500),
         begin_surely_within: Duration::from_secs(10),
         cap: Duration::from_mins(1),

@@ -108,6 +108,8 @@ pub(crate) struct Settle {
     /// How long the checker may take to begin.
     begin: Option<Duration>,
     nudged: bool,
+    /// How long nothing more may come from a server that has been asked to look at everything and has answered.
+    patience: Duration,
 }
 
 impl Settle {
@@ -144,7 +146,20 @@ impl Settle {
             checker,
             begin,
             nudged: false,
+            patience: Duration::ZERO,
         }
+    }
+
+    /// The checker may be broken off and begin again: its end counts only once nothing more has come for a while.
+    pub(crate) fn doubt_the_end(&mut self) {
+        if let Some(external) = &mut self.rules.external {
+            external.settle = external.settle_batch;
+        }
+    }
+
+    /// Waits for `patience` after the last publication of a server that has been asked to look at everything.
+    pub(crate) fn patiently(&mut self, patience: Duration) {
+        self.patience = patience;
     }
 
     /// Takes in what happened.
@@ -250,8 +265,10 @@ impl Settle {
                         (true, false) => Verdict::Nudge,
                     }
                 }
+                Some(_) if self.rules.by_request && !self.barrier => Verdict::Wait(None),
                 Some(push) => {
                     let quiet = match push.fit {
+                        Fit::Exact if self.rules.by_request => self.patience,
                         Fit::Exact => self.rules.settle_versioned,
                         _ => self.rules.settle_unversioned,
                     };

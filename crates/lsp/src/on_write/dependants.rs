@@ -14,7 +14,10 @@ use std::{
 use futures::future::join_all;
 use haft_system::{ChangeKind, TextFile};
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     Inner,
@@ -34,6 +37,8 @@ use crate::{
     tool::places,
 };
 
+/// How the reason begins that is given for closed files of other roots.
+pub(super) const ANOTHER_ROOT: &str = "those of another root that are not open";
 /// Why a server cannot be asked, after its name.
 pub(super) const NOT_OFFERED: &str = "has not offered to look for them";
 
@@ -57,6 +62,9 @@ pub(super) enum DependantState {
     Left(String),
 }
 
+/// `Some` once the commit is on the disk.
+pub(super) type Committed = watch::Receiver<Option<bool>>;
+
 /// The files to ask for again after the commit.
 pub(super) struct Dependants {
     pub(super) server: Arc<Server>,
@@ -75,14 +83,30 @@ impl Dependant {
 }
 
 /// Finds the dependants of the files of a job that a server has the old text of, and takes the state before into the ledger.
-pub(super) async fn before(inner: &Inner, job: &Job, server: &Arc<Server>, files: &[usize]) -> Dependants {
+pub(super) async fn before(
+    inner: &Inner,
+    job: &Job,
+    server: &Arc<Server>,
+    files: &[usize],
+    committed: &Committed,
+) -> Dependants {
     let mut found = Dependants { server: server.clone(), files: Vec::new() };
     let own: Vec<(&JobFile, &Path, &Arc<str>)> =
         files.iter().filter_map(|index| job.files.get(*index)).filter_map(old_text).collect();
-    if server.spec().role != Role::Language || rules::of(server.spec()).whole_workspace || own.is_empty() {
+    let rules = rules::of(server.spec());
+    let until = Instant::now() + DEPENDANTS;
+    if rules.whole_workspace && server.can("textDocument/diagnostic") {
+        // Of files that are open it publishes a part only, and the rest has to be asked for.
+        found.files = open_before(inner, job, server, until, committed, false).await;
+    } else if !is_undisturbed(inner, server)
+        && (server.can("textDocument/diagnostic") || rules.exact.is_some())
+    {
+        // They are asked for again after the change, and what others did to them is no news of it.
+        open_before(inner, job, server, until, committed, true).await;
+    }
+    if server.spec().role != Role::Language || rules.whole_workspace || own.is_empty() {
         return found;
     }
-    let until = Instant::now() + DEPENDANTS;
     let leave = |file: Option<String>, why: String| {
         job.results().dependants.push(Dependant::left(server, file, why));
     };
@@ -120,8 +144,7 @@ pub(super) async fn before(inner: &Inner, job: &Job, server: &Arc<Server>, files
         leave(Some(shown(surplus)), format!("more than {OTHER_FILES} use it"));
     }
     users.truncate(OTHER_FILES);
-    // What is known of a file is true still where nobody else has changed anything since.
-    let undisturbed = inner.state().undisturbed.get(&server_name(server)) == Some(&server.foreign_changes());
+    let undisturbed = is_undisturbed(inner, server);
     let mut states = Vec::new();
     for path in users {
         if undisturbed && inner.state().ledger.is_clean(&scope(server, &path)) {
@@ -153,6 +176,58 @@ pub(super) async fn before(inner: &Inner, job: &Job, server: &Arc<Server>, files
         }
     }
     found
+}
+
+/// The open files of a server of another root, whose state before is taken into the ledger. It is not asked who uses what changes: its root does not have it.
+pub(super) async fn beside(
+    inner: &Inner,
+    job: &Job,
+    server: &Arc<Server>,
+    committed: &Committed,
+) -> Dependants {
+    let files = open_before(inner, job, server, Instant::now() + DEPENDANTS, committed, false).await;
+    let root = inner.checkout.workdir().show(server.root());
+    job.results().dependants.push(Dependant::left(server, None, format!("{ANOTHER_ROOT}: {root}")));
+    Dependants { server: server.clone(), files }
+}
+
+/// Whether what is known of files is true still, for nobody else has changed anything since.
+fn is_undisturbed(inner: &Inner, server: &Server) -> bool {
+    inner.state().undisturbed.get(&server_name(server)) == Some(&server.foreign_changes())
+}
+
+/// The open files of a server whose state before the commit is known, or could be had. `known_only`: only those that are in the ledger.
+async fn open_before(
+    inner: &Inner,
+    job: &Job,
+    server: &Arc<Server>,
+    until: Instant,
+    committed: &Committed,
+    known_only: bool,
+) -> Vec<PathBuf> {
+    let mut known = Vec::new();
+    let undisturbed = is_undisturbed(inner, server);
+    let open = server.open_documents();
+    let is_wanted = |path: &PathBuf| {
+        !job.names(path) && (!known_only || inner.state().ledger.is_clean(&scope(server, path)))
+    };
+    for path in open.into_iter().filter(is_wanted).take(OTHER_FILES) {
+        let place = scope(server, &path);
+        if !(undisturbed && inner.state().ledger.is_clean(&place)) {
+            if Instant::now() >= until {
+                break;
+            }
+            let shown = inner.checkout.workdir().show(&path);
+            let Ok(found) = state_before(server, &path, &shown, until).await else { continue };
+            if committed.borrow().is_some() {
+                // What was found may be about the change already.
+                break;
+            }
+            inner.state().ledger.baseline(&place, &relevant(found));
+        }
+        known.push(path);
+    }
+    known
 }
 
 /// What a server thinks of a file of which it may have nothing yet. What others did to the disk is not told here: that would bring the new text of the commit's own files.

@@ -24,6 +24,7 @@ use crate::{
     limits::{
         CHECK_COLD, CHECK_WARM, DEPENDANTS, OTHER_FILES, OTHERS_INLINE, UNCONCERNED_INLINE, VERIFIED_FILES,
     },
+    servers::Role,
     supervisor::{Published, Server, WhyNot},
 };
 
@@ -252,10 +253,13 @@ pub(super) async fn run(
         let is_of = |servers: &[Arc<Server>]| servers.iter().any(|one| Arc::ptr_eq(one, server));
         let files: Vec<usize> =
             serving.iter().filter(|(_, servers)| is_of(servers)).map(|(index, _)| *index).collect();
-        let (inner, job) = (&inner, &job);
-        async move { dependants::before(inner, job, server, &files).await }
+        let (inner, job, committed) = (&inner, &job, &committed);
+        async move { dependants::before(inner, job, server, &files, committed).await }
     });
-    let dependants = join_all(searches).await;
+    let mut dependants = join_all(searches).await;
+    let beside = beside(&inner, &job, &all);
+    let looks = beside.iter().map(|server| dependants::beside(&inner, &job, server, &committed));
+    dependants.extend(join_all(looks).await);
     let told = join_all(all.iter().map(|server| all_told(&inner, &job, server))).await;
     let complete = complete && told.iter().all(|told| *told);
     for server in &all {
@@ -267,7 +271,7 @@ pub(super) async fn run(
     let Ok(_) = committed.wait_for(Option::is_some).await else { return };
     let mut given: Vec<(usize, Arc<Server>, Result<Given, String>)> = Vec::new();
     let marks: BTreeMap<String, u64> =
-        all.iter().map(|server| (server_name(server), server.serial())).collect();
+        all.iter().chain(&beside).map(|server| (server_name(server), server.serial())).collect();
     for (index, servers) in &serving {
         let Some(file) = job.files.get(*index) else { continue };
         for server in servers {
@@ -304,7 +308,11 @@ pub(super) async fn run(
         job.progress.send_replace(Progress { own: true, finished: false });
     };
     // The server works on both at once, so the one is not waited for before the other is asked.
-    let told = join_all(dependants.iter().map(|of| all_told_after(&job, &of.server)));
+    let is_beside = |server: &Arc<Server>| beside.iter().any(|one| Arc::ptr_eq(one, server));
+    let told = join_all(dependants.iter().map(|of| {
+        let (job, is_beside) = (&job, is_beside(&of.server));
+        async move { if is_beside { None } else { all_told_after(job, &of.server).await } }
+    }));
     let ((), told) = tokio::join!(own, told);
     let rest = dependants.iter().zip(told);
     join_all(rest.map(|(of, told)| others(&inner, &job, of, &marks, complete, told))).await;
@@ -330,6 +338,19 @@ fn distinct(serving: &[(usize, Vec<Arc<Server>>)]) -> Vec<Arc<Server>> {
         }
     }
     all
+}
+
+/// Servers of other roots that may use what changes, as far as they run.
+fn beside(inner: &Inner, job: &Job, own: &[Arc<Server>]) -> Vec<Arc<Server>> {
+    let mut running = inner.checkout.running();
+    running.retain(|server| {
+        let speaks_it = |file: &JobFile| server.spec().language_of(&file.path).is_some();
+        server.spec().role == Role::Language
+            && !own.iter().any(|one| Arc::ptr_eq(one, server))
+            && own.iter().any(|one| one.id() == server.id())
+            && job.files.iter().any(speaks_it)
+    });
+    running
 }
 
 /// How long a server may take in the background: one that has only just started loads the project first.

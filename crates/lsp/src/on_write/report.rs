@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Inner, State,
-    dependants::{Dependant, DependantState, NOT_OFFERED},
+    dependants::{ANOTHER_ROOT, Dependant, DependantState, NOT_OFFERED},
     job::{Found, Job, is_checking, speaks_of_now},
     scope, server_name,
 };
@@ -177,7 +177,8 @@ pub(super) fn late(inner: &Inner) -> Option<Note> {
         text.push_str(&others.in_words(&mut state.told));
     } else if !others.looked_at.is_empty() {
         text = format!("No new problems in {}.\n{}", several(&others.looked_at), others.left_in_words());
-    } else if others.left.iter().any(|(why, _)| !why.contains(NOT_OFFERED)) {
+    } else if others.left.iter().any(|(why, _)| !why.contains(NOT_OFFERED) && !why.starts_with(ANOTHER_ROOT))
+    {
         text = others.left_in_words();
     }
     if text.is_empty() {
@@ -240,7 +241,7 @@ impl Others {
             ));
         }
         // What a server never does is said once.
-        let never = |why: &str| why.contains(NOT_OFFERED);
+        let never = |why: &str| why.contains(NOT_OFFERED) || why.starts_with(ANOTHER_ROOT);
         let is_news = self.left.iter().any(|(why, _)| !never(why) || told.insert(why.clone()));
         if is_news { text + &self.left_in_words() } else { text }
     }

@@ -1,5 +1,6 @@
 //! `lsp_rename` (SPEC N1, N2): its own tool because it writes. The server says what has to change; it is checked as a whole and committed all or nothing.
 
+mod elsewhere;
 mod names;
 
 use std::{
@@ -176,11 +177,34 @@ impl LspRename {
         if server.watches_in_part() {
             notes.push("Not all of the project is watched for changes by others, so a file that was changed elsewhere a moment ago may be missing.".into());
         }
+        notes.extend(self.left_elsewhere(&server, bare(&old_name)).await);
         Ok(Plan { edit: plan, old_name, server: server.id().to_owned(), notes })
     }
 }
 
 impl LspRename {
+    /// Says where the old name stands in other roots.
+    async fn left_elsewhere(&self, server: &Server, name: &str) -> Option<String> {
+        const NAMED: usize = 5;
+        let workdir = self.checkout.workdir().root().to_owned();
+        let (root, spec, name_there) = (server.root().to_owned(), server.spec().clone(), name.to_owned());
+        let found = move || elsewhere::elsewhere(&workdir, &root, &spec, &name_there);
+        let found = tokio::task::spawn_blocking(found).await.unwrap_or_default();
+        let workdir = self.checkout.workdir();
+        let mut places: Vec<String> =
+            found.iter().take(NAMED).map(|(path, line)| format!("{}:{line}", workdir.show(path))).collect();
+        if found.len() > NAMED {
+            places.push(format!("{} more files", found.len() - NAMED));
+        }
+        (!places.is_empty()).then(|| {
+            format!(
+                "Only the root {} was searched. `{name}` also stands in {}: look whether it is the same.",
+                workdir.show(server.root()),
+                places.join(", ")
+            )
+        })
+    }
+
     /// The rename asked for at the definition of what is imported under its own name.
     async fn at_definition(
         &self,

@@ -61,8 +61,8 @@ pub(crate) struct DiskWatch {
 }
 
 impl DiskWatch {
-    /// Starts to watch. Blocks while it walks the tree.
-    pub(crate) fn start(root: &Path) -> std::io::Result<Self> {
+    /// Starts to watch all of `root`, what is at and below `first` before the rest, where not all can be watched. Blocks while it walks the tree.
+    pub(crate) fn start(root: &Path, first: &Path) -> std::io::Result<Self> {
         let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let mut watch = DiskWatch {
             queue,
@@ -71,9 +71,9 @@ impl DiskWatch {
             files: BTreeSet::new(),
             partial: false,
         };
-        // What git ignores comes last, where not all can be watched.
-        for ignored in [false, true] {
-            for (path, is_directory) in walk(root, ignored) {
+        // What git ignores comes last.
+        for (place, ignored) in [(first, false), (root, false), (root, true)] {
+            for (path, is_directory) in walk(place, ignored) {
                 watch.find(path, is_directory);
             }
         }
@@ -237,7 +237,7 @@ mod tests {
         fs::write(root.join("gone"), "1").unwrap();
         fs::create_dir_all(root.join("src/deep")).unwrap();
         fs::create_dir_all(root.join("out")).unwrap();
-        let mut watch = DiskWatch::start(&root).unwrap();
+        let mut watch = DiskWatch::start(&root, &root).unwrap();
         assert_eq!(watch.take(), DiskChanges::default());
 
         fs::write(root.join("old"), "2").unwrap();
@@ -282,7 +282,7 @@ mod tests {
         for file in ["a/one", "a/deep/two", "ab/three"] {
             fs::write(root.join(file), "").unwrap();
         }
-        let mut watch = DiskWatch::start(&root).unwrap();
+        let mut watch = DiskWatch::start(&root, &root).unwrap();
         let mut taken = || -> Vec<(String, DiskChange)> {
             let shown = |path: PathBuf| path.strip_prefix(&root).unwrap().display().to_string();
             watch.take().files.into_iter().map(|(path, change)| (shown(path), change)).collect()

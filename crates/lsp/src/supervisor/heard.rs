@@ -11,7 +11,7 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{
     client::Inbound,
-    limits::{PROGRESS_TOKENS, PUBLISHED_FILES, REGISTRATIONS},
+    limits::{COMPLAINT_CHARS, PROGRESS_TOKENS, PUBLISHED_FILES, REGISTRATIONS},
     uri,
 };
 
@@ -43,6 +43,8 @@ pub struct Work {
     pub ended: u64,
     /// The serial of the last begin.
     pub begun_at: u64,
+    /// When that came.
+    pub since: Option<Instant>,
     /// The serial of the last end.
     pub ended_at: u64,
 }
@@ -87,6 +89,10 @@ pub(super) struct State {
     /// When it last did.
     pub(super) refreshed: Option<Instant>,
     pub(super) closed: Option<String>,
+    /// Files that the server has said it could not run for.
+    pub(super) failing: Vec<PathBuf>,
+    /// The last error that it has told people of.
+    pub(super) complaint: Option<String>,
 }
 
 impl Heard {
@@ -177,6 +183,7 @@ impl Heard {
                     work.title = words("title").to_owned();
                     work.begun += 1;
                     work.begun_at = serial;
+                    work.since = Some(Instant::now());
                 }
                 "end" => {
                     work.ended = work.begun;
@@ -232,6 +239,10 @@ impl Heard {
     }
 }
 
+fn is_error(message: &Value) -> bool {
+    message.get("type").and_then(Value::as_u64) == Some(1)
+}
+
 /// One section of the settings: `""` is all of them, `a` and `a.b` are looked up.
 fn section_of(settings: &Value, section: &str) -> Value {
     if section.is_empty() {
@@ -259,6 +270,23 @@ impl Inbound for Heard {
                 state.health = health
                     .map(|health| format!("{health}: {message}").trim_end_matches([':', ' ']).to_owned());
             }),
+            // eslint's own: 1 it is well, 2 with warnings, 3 it could not run. Its answers are empty lists then.
+            "eslint/status" => {
+                let uri = params.get("uri").and_then(Value::as_str);
+                if let Some(path) = uri.and_then(|uri| self.name_of(uri)) {
+                    let failed = params.get("state").and_then(Value::as_u64) == Some(3);
+                    self.note(|state| {
+                        state.failing.retain(|known| *known != path);
+                        if failed && state.failing.len() < PUBLISHED_FILES {
+                            state.failing.push(path);
+                        }
+                    });
+                }
+            }
+            "window/logMessage" | "window/showMessage" if is_error(&params) => {
+                let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+                self.note(|state| state.complaint = Some(message.chars().take(COMPLAINT_CHARS).collect()));
+            }
             "window/logMessage" | "window/showMessage" | "$/logTrace" => {
                 tracing::debug!(root = %self.root.display(), %params, "a language server says");
             }

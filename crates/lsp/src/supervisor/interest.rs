@@ -11,12 +11,13 @@ use crate::{servers::ServerSpec, uri};
 /// See the module.
 pub(super) struct Interest<'a> {
     spec: &'a ServerSpec,
+    root: &'a Path,
     /// What it registered; empty when it registered nothing, and then what its languages and markers say counts.
     watched: Vec<(PathBuf, GlobMatcher)>,
 }
 
 impl<'a> Interest<'a> {
-    pub(super) fn of(spec: &'a ServerSpec, root: &Path, registrations: &[Registration]) -> Self {
+    pub(super) fn of(spec: &'a ServerSpec, root: &'a Path, registrations: &[Registration]) -> Self {
         let mut watched = Vec::new();
         let registered = registrations.iter().filter(|known| known.method == WATCHED_FILES);
         for entry in registered.filter_map(|known| known.options.get("watchers")?.as_array()).flatten() {
@@ -27,7 +28,7 @@ impl<'a> Interest<'a> {
                 watched.push((base, glob.compile_matcher()));
             }
         }
-        Interest { spec, watched }
+        Interest { spec, root, watched }
     }
 
     pub(super) fn covers(&self, path: &Path) -> bool {
@@ -35,6 +36,10 @@ impl<'a> Interest<'a> {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             return self.spec.language_of(path).is_some()
                 || self.spec.markers.iter().any(|marker| marker == name);
+        }
+        // Servers ask for what is below their root, and may use what is beside it.
+        if !path.starts_with(self.root) && self.spec.language_of(path).is_some() {
+            return true;
         }
         self.watched
             .iter()

@@ -288,6 +288,13 @@ impl Server {
         self.heard.state().quiescent
     }
 
+    /// Why it could not run for a file, where it has said that it could not.
+    pub(crate) fn failure(&self, path: &Path) -> Option<String> {
+        let state = self.heard.state();
+        let why = || state.complaint.clone().unwrap_or_else(|| "it does not say why".into());
+        state.failing.iter().any(|failing| failing == path).then(why)
+    }
+
     /// How often it has asked that pulled diagnostics be pulled again.
     pub fn refreshes(&self) -> u64 {
         self.heard.state().refreshes

@@ -46,8 +46,10 @@ pub(super) async fn start(
     }
     // The walk over the tree and the server's own start go on side by side.
     let watching = {
+        // What the files of a root use may be in another one beside it.
+        let place = if root.starts_with(workdir) { workdir.to_owned() } else { root.clone() };
         let root = root.clone();
-        tokio::task::spawn_blocking(move || DiskWatch::start(&root))
+        tokio::task::spawn_blocking(move || DiskWatch::start(&place, &root))
     };
     let mut process = processes.spawn(process_spec).await.map_err(|error| error.to_string())?;
     let (Some(stdin), Some(stdout), Some(stderr)) =
