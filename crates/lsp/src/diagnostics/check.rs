@@ -225,7 +225,8 @@ impl<'a> Wait<'a> {
         if self.rules.by_request && !self.stands {
             self.barrier_asked = true;
             let (server, path) = (self.server, self.given.document.path.clone());
-            self.barrier = Some(async move { pull::diagnose(server, &[&path], PULL).await }.boxed());
+            let since = self.given.document.given_at.max(server.told_of_others(&path));
+            self.barrier = Some(async move { pull::diagnose(server, &[&path], since, PULL).await }.boxed());
         } else if self.outdated && self.nudge().is_err() {
             return Checked::Not(self.gone());
         }

@@ -141,8 +141,18 @@ pub(crate) fn diagnoses(server: &Server) -> bool {
     server.takes(DIAGNOSE)
 }
 
-/// Has it look at the roots of these files, and publish what it has not said yet.
-pub(crate) async fn diagnose(server: &Server, files: &[&Path], limit: Duration) -> Result<(), RequestError> {
+/// Has it look at the roots of these files, and publish what it has not said yet. `since`: a [`Server::tick`]; nothing is asked where it has looked at everything after that already.
+pub(crate) async fn diagnose(
+    server: &Server,
+    files: &[&Path],
+    since: u64,
+    limit: Duration,
+) -> Result<(), RequestError> {
+    // One at a time, for one answer will do for all that wait.
+    let _turn = server.diagnosing().lock().await;
+    if server.diagnosed() >= since {
+        return Ok(());
+    }
     let asked_at = server.tick();
     let files: Vec<String> = files.iter().map(|file| uri::from_path(file)).collect();
     let params = json!({ "command": DIAGNOSE, "arguments": [{ "Files": files }] });

@@ -310,8 +310,8 @@ pub(super) async fn run(
     // The server works on both at once, so the one is not waited for before the other is asked.
     let is_beside = |server: &Arc<Server>| beside.iter().any(|one| Arc::ptr_eq(one, server));
     let told = join_all(dependants.iter().map(|of| {
-        let (job, is_beside) = (&job, is_beside(&of.server));
-        async move { if is_beside { None } else { all_told_after(job, &of.server).await } }
+        let (job, is_beside, since) = (&job, is_beside(&of.server), of.server.tick());
+        async move { if is_beside { None } else { all_told_after(job, &of.server, since).await } }
     }));
     let ((), told) = tokio::join!(own, told);
     let rest = dependants.iter().zip(told);
@@ -488,23 +488,23 @@ async fn all_told(inner: &Inner, job: &Job, server: &Server) -> bool {
     if !pull::diagnoses(server) || inner.state().heard.contains_key(&server_name(server)) {
         return true;
     }
-    diagnose(job, server, DEPENDANTS).await.is_ok()
+    diagnose(job, server, server.tick(), DEPENDANTS).await.is_ok()
 }
 
 /// The same after a change; what came of it, of a server that has to be asked.
-async fn all_told_after(job: &Job, server: &Server) -> Option<DependantState> {
+async fn all_told_after(job: &Job, server: &Server, since: u64) -> Option<DependantState> {
     if !pull::diagnoses(server) {
         return None;
     }
-    Some(match diagnose(job, server, patience(server)).await {
+    Some(match diagnose(job, server, since, patience(server)).await {
         Ok(()) => DependantState::LookedAt,
         Err(error) => DependantState::Left(format!("{}: {error}", server.id())),
     })
 }
 
-async fn diagnose(job: &Job, server: &Server, limit: Duration) -> Result<(), RequestError> {
+async fn diagnose(job: &Job, server: &Server, since: u64, limit: Duration) -> Result<(), RequestError> {
     let files: Vec<&Path> = job.files.iter().map(|file| file.path.as_path()).collect();
-    pull::diagnose(server, &files, limit).await
+    pull::diagnose(server, &files, since, limit).await
 }
 
 /// What the change did to other files, as far as the server says so: what it answers about those that use what changed and those that are open and whose state before is

@@ -174,6 +174,11 @@ impl Server {
         self.told().diagnosed
     }
 
+    /// Held by whoever has it look at all of its root.
+    pub(crate) fn diagnosing(&self) -> &tokio::sync::Mutex<()> {
+        &self.diagnosing
+    }
+
     /// Notes that it has looked at all of its root, on a request of this [`Server::serial`].
     pub(crate) fn has_diagnosed(&self, asked_at: u64) {
         let mut told = self.told();

@@ -57,6 +57,7 @@ pub struct Server {
     /// How often others were seen to have changed files.
     pub(super) foreign: AtomicU64,
     pub(super) told: Mutex<Told>,
+    pub(super) diagnosing: tokio::sync::Mutex<()>,
     pub(super) silence: Mutex<Silence>,
     pub(super) unanswered: Unanswered,
 }

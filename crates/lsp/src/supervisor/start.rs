@@ -147,6 +147,7 @@ pub(super) async fn start(
         opened: AtomicU64::new(0),
         foreign: AtomicU64::new(0),
         told: Mutex::default(),
+        diagnosing: tokio::sync::Mutex::default(),
         silence: Mutex::default(),
         unanswered: Arc::default(),
     })

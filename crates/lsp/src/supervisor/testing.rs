@@ -61,6 +61,7 @@ pub(crate) fn server(spec: Arc<ServerSpec>, root: &Path, capabilities: Value) ->
         opened: AtomicU64::new(0),
         foreign: AtomicU64::new(0),
         told: Mutex::default(),
+        diagnosing: tokio::sync::Mutex::default(),
         silence: Mutex::default(),
         unanswered: Arc::default(),
     };
