@@ -110,7 +110,7 @@ fn decode(body: &[u8]) -> serde_json::Result<Frame> {
     let head = serde_json::from_slice(body);
     // What goes into a tool is not changed in silence.
     if head.as_ref().is_ok_and(|Head { op, .. }| op != "call")
-        && let Ok(frame) = serde_json::from_slice(&mended(body))
+        && let Ok(frame) = serde_json::from_slice(&haft_system::without_halves(body))
     {
         return Ok(frame);
     }
@@ -126,33 +126,6 @@ fn decode(body: &[u8]) -> serde_json::Result<Frame> {
         }
         _ => Err(error),
     }
-}
-
-/// JSON with U+FFFD for every half of a surrogate pair that stands alone: JavaScript's strings may hold one, and no text elsewhere can.
-fn mended(body: &[u8]) -> Vec<u8> {
-    // Whether an escape is the first half of a pair; `None` where it is no half.
-    let first_half = |at: &[u8]| match at {
-        [b'\\', b'u', b'd' | b'D', second, _, _, ..] => match second.to_ascii_lowercase() {
-            b'8' | b'9' | b'a' | b'b' => Some(true),
-            b'c'..=b'f' => Some(false),
-            _ => None,
-        },
-        _ => None,
-    };
-    let mut body = body.to_vec();
-    let mut from = 0;
-    while let Some(found) = body.get(from..).and_then(|rest| memchr::memchr(b'\\', rest)) {
-        let at = from + found;
-        from = match first_half(&body[at..]) {
-            Some(true) if first_half(&body[at + 6..]) == Some(false) => at + 12,
-            Some(_) => {
-                body[at..at + 6].copy_from_slice(br"\ufffd");
-                at + 6
-            }
-            None => at + 2,
-        };
-    }
-    body
 }
 
 /// Reads frames; a read that is given up loses nothing.
@@ -207,22 +180,6 @@ pub(crate) fn writer(mut half: OwnedWriteHalf) -> mpsc::Sender<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn halves_of_characters_are_mended() {
-        for (halves, whole) in [
-            (r"\ud83d", r"\ufffd"),
-            (r"\uD83D\uDE00", r"\uD83D\uDE00"),
-            (r"\ude00\ud83d", r"\ufffd\ufffd"),
-            (r"\ud83d\ud83d\ude00", r"\ufffd\ud83d\ude00"),
-            (r"\\ud83d", r"\\ud83d"),
-            (r"\\\ud83d\n", r"\\\ufffd\n"),
-            (r"\ud7ff\ue000", r"\ud7ff\ue000"),
-            (r"\", r"\"),
-        ] {
-            assert_eq!(mended(halves.as_bytes()), whole.as_bytes(), "{halves}");
-        }
-    }
 
     #[test]
     fn values_that_do_not_read_do_not_cost_the_kernel() {

@@ -13,6 +13,7 @@ mod beneath;
 pub mod changes;
 pub mod clock;
 mod environment;
+mod halves;
 mod identity;
 mod limits;
 pub mod paths;
@@ -24,6 +25,7 @@ pub use changes::{
     FileChange, Fingerprint, Note, Planned, Recovery,
 };
 pub use environment::Environment;
+pub use halves::without_halves;
 pub use identity::{identity_is_alive, own_identity};
 pub use paths::{PathError, PathState, ResolvedPath, Workdir};
 pub use process::{

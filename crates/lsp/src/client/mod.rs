@@ -311,7 +311,7 @@ async fn read_all<R: AsyncRead + Unpin>(
             Ok(body) => body,
             Err(error) => break error.to_string(),
         };
-        let message = match serde_json::from_slice::<Value>(&body) {
+        let message = match parse(&body) {
             Ok(message) => message,
             Err(error) => {
                 tracing::warn!(%error, bytes = body.len(), "a language server sent what is no JSON; it is left out");
@@ -382,5 +382,22 @@ fn outcome(mut message: Map<String, Value>) -> Result<Value, RequestError> {
             message: error.get("message").and_then(Value::as_str).unwrap_or("no reason given").to_owned(),
             data: error.get("data").cloned(),
         }),
+    }
+}
+/// A message. tsserver cuts long types short in the middle of a character, and the answer is not to be lost for that.
+fn parse(body: &[u8]) -> serde_json::Result<Value> {
+    serde_json::from_slice(body)
+        .or_else(|error| serde_json::from_slice(&haft_system::without_halves(body)).map_err(|_| error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn a_message_with_half_a_character_is_read() {
+        assert_eq!(parse(br#"{"message":"type \ud83d"}"#).unwrap()["message"], "type \u{fffd}");
+        assert!(parse(br#"{"message":"#).is_err());
     }
 }
