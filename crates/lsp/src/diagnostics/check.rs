@@ -37,6 +37,8 @@ pub(crate) struct Given {
     pub(crate) at: Instant,
     /// Whether it was given just now; otherwise the server has had it for a while.
     pub(crate) fresh: bool,
+    /// Whether a save was announced with it.
+    pub(crate) saved: bool,
     /// Whether the server may have to find out anew what the file belongs to.
     pub(crate) placed_anew: bool,
     /// Whether it is one of several that were saved together: a checker that began at the first save is broken off at the next.
@@ -56,11 +58,12 @@ impl Given {
         let document = server.sync(path)?;
         let fresh = is_fresh(before.as_ref(), &document);
         let is_saved = fresh && before.is_some();
-        if (written && !is_saved) || needs_save(server) {
+        let saved = written || is_saved || needs_save(server);
+        if saved && !is_saved {
             server.saved(&document)?;
         }
         let placed_anew = is_placed_anew(before.as_ref(), &document);
-        Ok(Given { document, mark, at, fresh, placed_anew, in_batch: false })
+        Ok(Given { document, mark, at, fresh, saved, placed_anew, in_batch: false })
     }
 
     /// Gives `server` what is on the disk as a new version even if it has just that text: for a server that pushes, and says nothing of its own accord about a file that a
@@ -73,7 +76,7 @@ impl Given {
         let (mark, at) = (server.serial(), Instant::now());
         server.give_again(path, rules::of(server.spec()).silent_when_same)?;
         let document = server.document(path).unwrap_or(given.document);
-        Ok(Given { document, mark, at, fresh: true, placed_anew: false, in_batch: false })
+        Ok(Given { document, mark, at, fresh: true, saved: true, placed_anew: false, in_batch: false })
     }
 
     /// Gives `server` a text of the caller's.
@@ -86,11 +89,12 @@ impl Given {
         let (mark, at) = (server.serial(), Instant::now());
         let document = server.give(path, text)?;
         let fresh = is_fresh(before.as_ref(), &document);
-        if needs_save(server) {
+        let saved = needs_save(server);
+        if saved {
             server.saved(&document)?;
         }
         let placed_anew = is_placed_anew(before.as_ref(), &document);
-        Ok(Given { document, mark, at, fresh, placed_anew, in_batch: false })
+        Ok(Given { document, mark, at, fresh, saved, placed_anew, in_batch: false })
     }
 }
 
@@ -134,8 +138,12 @@ struct Wait<'a> {
     delivery: Delivery,
     /// The serial of the last publication that was taken in.
     seen: u64,
-    /// A checker that ended before this serial says nothing about the text.
+    /// A checker that began before this serial says nothing about the text: the server had not read of the save.
     external_mark: u64,
+    /// A checker that ended before this serial may have been broken off because the project was being loaded.
+    loaded_mark: u64,
+    /// The server has not read of the save yet.
+    reading_save: bool,
     /// The serial of the last end of a checker that was taken in.
     external_ended: u64,
     pulling: Option<BoxFuture<'a, Result<Vec<Diagnostic>, RequestError>>>,
@@ -207,6 +215,8 @@ impl<'a> Wait<'a> {
             delivery,
             seen,
             external_mark,
+            loaded_mark: external_mark,
+            reading_save: false,
             external_ended: 0,
             pulling: None,
             pulled_at_refresh: None,
@@ -227,6 +237,11 @@ impl<'a> Wait<'a> {
             let (server, path) = (self.server, self.given.document.path.clone());
             let since = self.given.document.given_at.max(server.told_of_others(&path));
             self.barrier = Some(async move { pull::diagnose(server, &[&path], since, PULL).await }.boxed());
+        } else if self.rules.external.is_some() && self.given.saved {
+            self.barrier_asked = true;
+            self.reading_save = true;
+            let server = self.server;
+            self.barrier = Some(async move { pull::in_turn(server).await }.boxed());
         } else if self.outdated && self.nudge().is_err() {
             return Checked::Not(self.gone());
         }
@@ -271,6 +286,9 @@ impl<'a> Wait<'a> {
                 answer = maybe(&mut self.barrier) => {
                     self.barrier = None;
                     match answer {
+                        Ok(()) if std::mem::take(&mut self.reading_save) => {
+                            self.external_mark = self.server.serial();
+                        }
                         Ok(()) => {
                             if std::mem::take(&mut self.outdated) && self.rules.by_request {
                                 // It has looked at everything again; what it has not said anew is as it was.
@@ -322,7 +340,7 @@ impl<'a> Wait<'a> {
         if ready && !self.ready {
             self.pulled_at_refresh = None;
             self.pulling = None;
-            self.external_mark = self.looked;
+            self.loaded_mark = self.looked;
         }
         self.ready = ready;
         self.looked = serial;
@@ -338,26 +356,20 @@ impl<'a> Wait<'a> {
             let ours =
                 work.iter().filter(|(token, _)| token.starts_with(external.token)).map(|(_, work)| work);
             let is_active = ours.clone().any(Work::is_active);
-            // One that began this early after the save began because of something else, perhaps before it.
-            let early = self.given.at + external.begins_after;
-            if ours.clone().any(|work| work.since.is_some_and(|since| self.given.at < since && since < early))
-            {
-                self.settle.doubt_the_end();
-            }
             // One that began before the last save has not seen what was saved; one that ended while the project was being loaded may have been broken off.
-            let (saved, loaded) = (self.server.last_save(), self.external_mark);
+            let (saved, loaded) = (self.server.last_save().max(self.external_mark), self.loaded_mark);
             let ended = ours
                 .filter(|work| work.begun_at > saved && work.ended_at > loaded)
                 .map(|work| work.ended_at)
                 .max();
             if is_active {
                 self.settle.on(Event::ExternalBegan, now);
-            } else if let Some(ended) = ended {
+            } else if let Some(ended) = ended.filter(|_| !self.reading_save) {
                 if ended > self.external_ended {
                     self.external_ended = ended;
                     self.settle.on(Event::ExternalEnded, now);
                 }
-            } else {
+            } else if !self.reading_save {
                 self.settle.on(Event::ExternalStopped, now);
             }
         }

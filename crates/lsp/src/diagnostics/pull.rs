@@ -109,6 +109,14 @@ fn from_tsserver(value: &Value, shown: &str) -> Option<Diagnostic> {
     })
 }
 
+/// The same, with what no server knows: it is refused where messages are read, and waits for no work.
+pub(super) async fn in_turn(server: &Server) -> Result<(), RequestError> {
+    match server.request("haft/barrier", json!({}), PULL).await {
+        Ok(_) | Err(RequestError::Refused { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// A request whose answer shows that the server has read everything that was sent before it. Any answer will do, a refusal too.
 pub(super) async fn barrier(server: &Server, document: &Document) -> Result<(), RequestError> {
     let uri = json!({ "uri": &*document.uri });

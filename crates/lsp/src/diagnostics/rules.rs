@@ -38,8 +38,6 @@ pub struct External {
     pub token: &'static str,
     /// For people: "cargo check".
     pub name: &'static str,
-    /// It does not begin sooner than this after a save.
-    pub begins_after: Duration,
     /// If it has not begun this long after the save, it does not run.
     pub begin_within: Duration,
     /// The same for a server that has been seen to run it, or that has only just started. A busy machine is slow to begin.
@@ -97,7 +95,6 @@ pub const RUST_ANALYZER: Rules = Rules {
     external: Some(External {
         token: "rust-analyzer/flycheck",
         name: "cargo check",
-        begins_after: Duration::from_millis(100),
         begin_within: Duration::from_millis(500),
         begin_surely_within: Duration::from_secs(10),
         cap: Duration::from_mins(1),

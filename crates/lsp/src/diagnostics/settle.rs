@@ -150,13 +150,6 @@ impl Settle {
         }
     }
 
-    /// The checker may be broken off and begin again: its end counts only once nothing more has come for a while.
-    pub(crate) fn doubt_the_end(&mut self) {
-        if let Some(external) = &mut self.rules.external {
-            external.settle = external.settle_batch;
-        }
-    }
-
     /// Waits for `patience` after the last publication of a server that has been asked to look at everything.
     pub(crate) fn patiently(&mut self, patience: Duration) {
         self.patience = patience;

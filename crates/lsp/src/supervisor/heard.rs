@@ -43,8 +43,6 @@ pub struct Work {
     pub ended: u64,
     /// The serial of the last begin.
     pub begun_at: u64,
-    /// When that came.
-    pub since: Option<Instant>,
     /// The serial of the last end.
     pub ended_at: u64,
 }
@@ -183,7 +181,6 @@ impl Heard {
                     work.title = words("title").to_owned();
                     work.begun += 1;
                     work.begun_at = serial;
-                    work.since = Some(Instant::now());
                 }
                 "end" => {
                     work.ended = work.begun;
