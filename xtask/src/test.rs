@@ -59,8 +59,9 @@ impl Test {
             "{error:#}\n\nWhat failed is run once more, to tell what always fails from what fails now and then."
         );
         for target in targets {
-            let mut words = vec!["test", "--no-fail-fast"];
-            words.extend(target.split(' '));
+            // Without `-p`: other features would be chosen for one package than for all, and half of everything built again.
+            let mut words = vec!["test", "--no-fail-fast", "--workspace"];
+            words.extend(target.split(' ').skip(2));
             words.extend(self.arguments.iter().map(String::as_str));
             cargo_test(&words)?.0?;
         }
