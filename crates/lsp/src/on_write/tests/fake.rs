@@ -178,6 +178,11 @@ impl Fake {
                     });
                 }
             }
+            // In its turn, as the protocol has it.
+            method if !method.is_empty() && !message["id"].is_null() => {
+                let error = json!({ "code": -32601, "message": "unknown method" });
+                self.send(json!({ "jsonrpc": "2.0", "id": message["id"], "error": error })).await;
+            }
             _ => {}
         }
     }
@@ -266,7 +271,7 @@ impl Fake {
 
     /// A check of everything on the disk; a later one ends it.
     async fn check(self: Arc<Self>, number: u64) {
-        sleep(Duration::from_millis(self.roll(400))).await;
+        sleep(Duration::from_millis(20 + self.roll(400))).await;
         let is_last = |fake: &Fake| *fake.checks.lock().unwrap() == number;
         if !is_last(&self) {
             return;
