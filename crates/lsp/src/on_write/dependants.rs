@@ -62,6 +62,9 @@ pub(super) enum DependantState {
     Left(String),
 }
 
+const NO_TIME: &str = "there was no time to ask what it thought of them before the change";
+const TOO_LATE: &str = "the change came before its state was known";
+
 /// `Some` once the commit is on the disk.
 pub(super) type Committed = watch::Receiver<Option<bool>>;
 
@@ -155,7 +158,7 @@ pub(super) async fn before(
         let state = if Instant::now() < until {
             state_before(server, &path, &shown(&path), until).await
         } else {
-            Err("there was no time to ask what it thought of them before the change".into())
+            Err(NO_TIME.into())
         };
         states.push((path, state));
     }
@@ -166,7 +169,7 @@ pub(super) async fn before(
     for (path, state) in states {
         match state {
             Ok(_) if !is_old => {
-                leave(Some(shown(&path)), "the change came before its state was known".into());
+                leave(Some(shown(&path)), TOO_LATE.into());
             }
             Ok(diagnostics) => {
                 inner.state().ledger.baseline(&scope(server, &path), &relevant(diagnostics));
@@ -206,26 +209,41 @@ async fn open_before(
     known_only: bool,
 ) -> Vec<PathBuf> {
     let mut known = Vec::new();
+    let leave = |file: String, why: String| {
+        // Those of the ledger are looked at in passing, and nothing is promised of them.
+        if !known_only {
+            job.results().dependants.push(Dependant::left(server, Some(file), why));
+        }
+    };
     let undisturbed = is_undisturbed(inner, server);
     let open = server.open_documents();
     let is_wanted = |path: &PathBuf| {
         !job.names(path) && (!known_only || inner.state().ledger.is_clean(&scope(server, path)))
     };
-    for path in open.into_iter().filter(is_wanted).take(OTHER_FILES) {
+    for (index, path) in open.into_iter().filter(is_wanted).enumerate() {
         let place = scope(server, &path);
-        if !(undisturbed && inner.state().ledger.is_clean(&place)) {
-            if Instant::now() >= until {
-                break;
+        let shown = inner.checkout.workdir().show(&path);
+        let is_known = undisturbed && inner.state().ledger.is_clean(&place);
+        let state = if index >= OTHER_FILES {
+            Err(format!("more than {OTHER_FILES} are open"))
+        } else if is_known {
+            Ok(None)
+        } else if Instant::now() >= until {
+            Err(NO_TIME.into())
+        } else {
+            state_before(server, &path, &shown, until).await.map(Some)
+        };
+        match state {
+            // What was found may be about the change already.
+            Ok(Some(_)) if committed.borrow().is_some() => leave(shown, TOO_LATE.into()),
+            Ok(found) => {
+                if let Some(found) = found {
+                    inner.state().ledger.baseline(&place, &relevant(found));
+                }
+                known.push(path);
             }
-            let shown = inner.checkout.workdir().show(&path);
-            let Ok(found) = state_before(server, &path, &shown, until).await else { continue };
-            if committed.borrow().is_some() {
-                // What was found may be about the change already.
-                break;
-            }
-            inner.state().ledger.baseline(&place, &relevant(found));
+            Err(why) => leave(shown, format!("{}: {why}", server.id())),
         }
-        known.push(path);
     }
     known
 }
