@@ -109,7 +109,8 @@ impl Keeper {
                 replaced: planned.from.is_some() && planned.file.state != PathState::Missing,
             });
         }
-        self.journal.append(vec![Event::FilesChanged { files }]).await
+        // Not waited for until it is on the disk: what a power cut takes is the end of the record, the call's outcome included.
+        self.journal.append_soon(vec![Event::FilesChanged { files }]).await
     }
 
     async fn content(&self, bytes: Option<&Arc<[u8]>>) -> Result<Content, StoreError> {

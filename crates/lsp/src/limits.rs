@@ -74,6 +74,8 @@ pub(crate) const WATCHED_DIRECTORIES: usize = 4096;
 pub(crate) const RESCANNED_FILES: usize = 20_000;
 /// Files that are opened because they have come, in a server that takes in others only after a while.
 pub(crate) const OPENED_CREATED: usize = 16;
+/// Packages that have come about which a server is asked one by one (40 ms each in gopls); of more it is made to look at everything.
+pub(crate) const PACKAGES_ASKED: usize = 16;
 /// Files of a root of which it is remembered that they are there.
 pub(crate) const KNOWN_FILES: usize = 50_000;
 /// A server that reads its configuration anew after a while (pyright: half a second) has not done so before. A refresh that it asks for earlier is about something else.

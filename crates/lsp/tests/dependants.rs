@@ -27,6 +27,8 @@ struct Story {
     broken: &'static str,
     /// Where the uses break then, sorted.
     uses: &'static [&'static str],
+    /// A file that comes later and uses it too, which of the files it is a copy of, and where it breaks.
+    late: Option<(&'static str, &'static str, &'static str)>,
 }
 
 const PYTHON: Story = Story {
@@ -42,6 +44,7 @@ const PYTHON: Story = Story {
     fine: "emoji = \"🦀日本\"\n\n\ndef greet(name: str) -> str:\n    return name\n",
     broken: "emoji = \"🦀日本\"\n\n\ndef greet(name: str, times: int) -> str:\n    return name * times\n",
     uses: &["b.py:4", "sub/c.py:3"],
+    late: Some(("late.py", "sub/c.py", "late.py:3")),
 };
 
 const TYPESCRIPT: Story = Story {
@@ -63,6 +66,7 @@ const TYPESCRIPT: Story = Story {
     fine: "export function greet(name: string): string {\n  return name;\n}\n",
     broken: "export function greet(name: string, times: number): string {\n  return name.repeat(times);\n}\n",
     uses: &["b.ts:3", "sub/c.ts:2"],
+    late: Some(("sub/late.ts", "sub/c.ts", "sub/late.ts:2")),
 };
 
 const GO: Story = Story {
@@ -82,6 +86,7 @@ const GO: Story = Story {
     fine: "package lib\n\nfunc Greet(name string) string {\n\treturn name\n}\n",
     broken: "package lib\n\nfunc Greet(name string, times int) string {\n\treturn name\n}\n",
     uses: &["main.go:8", "sub/c.go:5"],
+    late: Some(("late/c.go", "sub/c.go", "late/c.go:5")),
 };
 
 const RUST: Story = Story {
@@ -99,6 +104,7 @@ const RUST: Story = Story {
     fine: "pub fn greet(name: &str) -> String {\n    name.to_owned()\n}\n",
     broken: "pub fn greet(name: &str, times: usize) -> String {\n    name.repeat(times)\n}\n",
     uses: &["src/b.rs:6", "src/c.rs:2"],
+    late: None,
 };
 
 const C: Story = Story {
@@ -119,6 +125,7 @@ const C: Story = Story {
     fine: "#pragma once\nconst char *greet(const char *name);\n",
     broken: "#pragma once\nconst char *greet(const char *name, int times);\n",
     uses: &["b.c:4", "sub/c.c:3"],
+    late: None,
 };
 
 fn places(note: &Note) -> Vec<String> {
@@ -167,6 +174,17 @@ async fn tell(story: &Story, programs: &[&str], package: Option<(&str, &str)>, o
         let note = watched.write(&[(story.file, story.fine)]).await;
         assert_eq!(places(&note), Vec::<String>::new(), "{only}, mended: {note:?}");
         assert!(is_looked_at(&note), "{only}: {note:?}");
+    }
+    if let Some((file, like, place)) = story.late {
+        // What was found out about the users before does not hold any more.
+        let text = story.files.iter().find(|(name, _)| *name == like).unwrap().1;
+        let path = watched.project.checkout.workdir().root().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        let note = watched.write(&[(story.file, story.broken)]).await;
+        let mut uses: Vec<&str> = story.uses.iter().copied().chain([place]).collect();
+        uses.sort_unstable();
+        assert_eq!(places(&note), uses, "{only}, with one that has come: {note:?}");
     }
     let ids: Vec<String> =
         watched.project.checkout.running().iter().map(|server| server.id().to_owned()).collect();

@@ -178,7 +178,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 /// A conversation's events as they are appended, without gaps and without end.
 pub type Follow = Pin<Box<dyn Stream<Item = Result<StoredEvent>> + Send>>;
 
-/// Where conversations are kept. Every write but [`Store::announce`] is on the disk when it returns.
+/// Where conversations are kept. Every write but [`Store::append_soon`] is on the disk when it returns.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Creates a conversation; `record.last_sequence` is 0.
@@ -199,9 +199,10 @@ pub trait Store: Send + Sync {
     /// A lease that has run out and that nobody else has taken since is still good: a machine that slept goes on.
     async fn append(&self, lease: &Lease, expected: Sequence, events: Vec<NewEvent>) -> Result<Sequence>;
 
-    /// [`Store::append`] for what is about to happen: it is not waited for until the disk has the events. They outlive this process from
-    /// the return on, and a power cut once any later write to the store has returned. A power cut before that can take them.
-    async fn announce(&self, lease: &Lease, expected: Sequence, events: Vec<NewEvent>) -> Result<Sequence>;
+    /// [`Store::append`] without waiting for the disk. The events outlive this process from the return on, and a power cut once any later
+    /// write to the store has returned, or after a second. A power cut takes them from the end: never one before another.
+    async fn append_soon(&self, lease: &Lease, expected: Sequence, events: Vec<NewEvent>)
+    -> Result<Sequence>;
 
     /// Up to `limit` events after `after`.
     async fn read(&self, id: &ConversationId, after: Sequence, limit: usize) -> Result<Vec<StoredEvent>>;

@@ -12,6 +12,13 @@ pub(crate) const WRITE_QUEUE: usize = 64;
 /// Writes that share one transaction, and so one wait for the disk. As many as can wait.
 pub(crate) const WRITE_BATCH: usize = WRITE_QUEUE;
 
+/// After so long without a write, what nobody waited for is brought to the disk, and the log into the database. What a power cut may take
+/// is what happened in this time; waiting for the disk costs a call one to ten milliseconds, more than most calls take.
+pub(crate) const SYNC: Duration = Duration::from_millis(200);
+
+/// Where there is no such pause, it is brought to the disk after so many times [`SYNC`].
+pub(crate) const SYNC_ROUNDS: u32 = 5;
+
 /// Connections that read side by side. SQLite reads from memory in microseconds; more would only cost memory (2 MB of cache each).
 pub(crate) const READERS: usize = 4;
 
@@ -30,6 +37,10 @@ pub(crate) const STALE_TEMPORARY_MS: i64 = 60 * 60 * 1000;
 
 /// The write-ahead log is cut back to this size after a burst of writes (bytes).
 pub(crate) const LOG_BYTES: i64 = 16 * 1024 * 1024;
+
+/// Pages (4 KiB each) in the write-ahead log at which a write takes the time to bring them into the database. As many as [`LOG_BYTES`]
+/// holds: it is done when nobody waits ([`SYNC`]), and by a write only where there is no such moment.
+pub(crate) const LOG_PAGES: i64 = LOG_BYTES / 4096;
 
 /// Between two tries for a lock that SQLite does not wait for by itself.
 pub(crate) const LOCK_RETRY: Duration = Duration::from_millis(2);

@@ -56,6 +56,30 @@ async fn a_conversation_comes_back_as_it_was_created_and_appended_to() {
     assert_eq!(store.read(&created.id, u64::MAX, 9).await.unwrap(), []);
 }
 
+/// The database itself grows only when the log is brought into it, and the log is on the disk before that.
+#[tokio::test]
+async fn what_nobody_waits_for_reaches_the_disk_by_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("haft.db");
+    let store = open(&path);
+    let record = record("a");
+    store.create(record.clone()).await.unwrap();
+    let lease = store.acquire(&record.id, "me", TTL).await.unwrap();
+    let bytes = || std::fs::metadata(&path).unwrap().len();
+    let before = bytes();
+    let long = NewEvent { data: json!("x".repeat(200_000)), ..event(1) };
+    assert_eq!(store.append_soon(&lease, 0, vec![long]).await.unwrap(), 1);
+    assert_eq!(store.append_soon(&lease, 1, vec![event(2)]).await.unwrap(), 2);
+    assert_eq!(all(&store, &record.id).await.len(), 2);
+    tokio::time::timeout(Duration::from_secs(30), async {
+        while bytes() < before + 200_000 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .expect("it is still in the log");
+}
+
 #[tokio::test]
 async fn conversations_are_listed_last_used_first() {
     let directory = tempfile::tempdir().unwrap();

@@ -80,7 +80,7 @@ pub(crate) struct Eval {
 
 #[derive(Args)]
 pub(crate) struct Lsp {
-    /// Writes of each kind per server and client, after one that does not count.
+    /// Writes of each kind per server and client, after those that warm the servers up.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
     /// Questions of each kind per server and client.

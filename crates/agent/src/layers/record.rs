@@ -59,7 +59,7 @@ impl Layer for Record {
 
     async fn around(&self, admission: Admission<'_>, context: Context, next: Next<'_>) -> Outcome {
         let started = Event::CallStarted { call: admission.call.clone(), surface: admission.surface.kind() };
-        if let Err(error) = self.journal.announce(vec![started]).await {
+        if let Err(error) = self.journal.append_soon(vec![started]).await {
             tracing::error!(%error, "a call could not be recorded");
             return Outcome::error(format!(
                 "Not done: the call could not be recorded in the transcript ({error})."
@@ -76,7 +76,8 @@ impl Layer for Record {
             whole,
             kept,
         };
-        match self.journal.append(vec![finished]).await {
+        // Not waited for until it is on the disk: the model's next answer takes it there, or the next second.
+        match self.journal.append_soon(vec![finished]).await {
             Ok(()) => outcome,
             Err(error) => {
                 tracing::error!(%error, "an outcome could not be recorded");

@@ -177,13 +177,13 @@ impl Journal {
         self.write(events, false).await
     }
 
-    /// Records what is about to happen ([`Store::announce`](haft_store::Store::announce)): a step that a power cut stops may be lost with
-    /// its announcement, as the whole of what it did is not known then anyway.
-    pub async fn announce(&self, events: Vec<Event>) -> Result<(), JournalError> {
+    /// Records events without waiting for the disk ([`Store::append_soon`](haft_store::Store::append_soon)): a power cut may take them,
+    /// and with them the knowledge of what the last calls came to, until a later event is appended or a second has passed.
+    pub async fn append_soon(&self, events: Vec<Event>) -> Result<(), JournalError> {
         self.write(events, true).await
     }
 
-    async fn write(&self, events: Vec<Event>, ahead: bool) -> Result<(), JournalError> {
+    async fn write(&self, events: Vec<Event>, is_soon: bool) -> Result<(), JournalError> {
         if events.is_empty() {
             return Ok(());
         }
@@ -196,8 +196,8 @@ impl Journal {
         }
         let mut end = self.end.lock().await;
         let first = *end + 1;
-        *end = if ahead {
-            self.store.announce(&self.lease, *end, new).await?
+        *end = if is_soon {
+            self.store.append_soon(&self.lease, *end, new).await?
         } else {
             self.store.append(&self.lease, *end, new).await?
         };

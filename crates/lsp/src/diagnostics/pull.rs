@@ -161,6 +161,7 @@ pub(crate) async fn diagnose(
     if server.diagnosed() >= since {
         return Ok(());
     }
+    server.catch_up().await;
     let asked_at = server.tick();
     let files: Vec<String> = files.iter().map(|file| uri::from_path(file)).collect();
     let params = json!({ "command": DIAGNOSE, "arguments": [{ "Files": files }] });

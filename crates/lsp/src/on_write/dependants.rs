@@ -85,6 +85,24 @@ impl Dependant {
     }
 }
 
+/// Who used the symbols of a file when the server was asked last. It is not asked again while the same symbols are written over and over and nothing else changes.
+pub(super) struct Searched {
+    /// [`Server::told_of_others`] at that time.
+    others: u64,
+    /// What the last write made of the file since.
+    text: Arc<str>,
+    /// The symbols, as [`Name::called`].
+    asked: BTreeSet<String>,
+    users: BTreeSet<PathBuf>,
+}
+
+impl Searched {
+    /// Whether that is what the server would find for these symbols of the file with this text.
+    fn holds(&self, others: u64, text: &str, symbols: &BTreeSet<String>) -> bool {
+        self.others == others && *self.text == *text && symbols.is_subset(&self.asked)
+    }
+}
+
 /// Finds the dependants of the files of a job that a server has the old text of, and takes the state before into the ledger.
 pub(super) async fn before(
     inner: &Inner,
@@ -307,28 +325,42 @@ async fn search(
             server.ask("textDocument/documentSymbol", json!({ "textDocument": uri }), DEPENDANTS).await;
         let symbols = symbols.map_err(|error| format!("{}: {error}", server.id()))?;
         let lines = &document.lines;
-        let mut offsets = Vec::new();
+        let mut names = Vec::new();
         let symbols = read_symbols(&symbols, lines, server.encoding());
-        touched(&symbols, &region, lines, &mut offsets);
-        named_outside(&symbols, &region, lines, path, &mut offsets);
-        offsets.dedup();
-        if offsets.len() > CHANGED_SYMBOLS {
+        touched(&symbols, &region, lines, "", &mut names);
+        named_outside(&symbols, &region, lines, path, &mut names);
+        names.dedup_by_key(|name| name.at);
+        let asked: BTreeSet<String> = names.iter().map(|name| name.called.clone()).collect();
+        let after = file.after.as_ref().filter(|_| kept && names.len() <= CHANGED_SYMBOLS);
+        let place = scope(server, path);
+        let others = server.told_of_others(path);
+        let before = inner.state().searched.remove(&place);
+        if let (Some(mut before), Some(after)) = (before, after)
+            && before.holds(others, old, &asked)
+        {
+            users.extend(before.users.iter().cloned());
+            before.text = after.clone();
+            inner.state().searched.insert(place, before);
+            continue;
+        }
+        if names.len() > CHANGED_SYMBOLS {
             job.results().dependants.push(Dependant::left(
                 server,
                 None,
                 format!("only those of the first {CHANGED_SYMBOLS} changed symbols are looked for"),
             ));
-            offsets.truncate(CHANGED_SYMBOLS);
+            names.truncate(CHANGED_SYMBOLS);
         }
-        let questions = offsets.into_iter().map(|offset| {
+        let questions = names.into_iter().map(|name| {
             let params = json!({
                 "textDocument": uri,
-                "position": lines.position(offset, server.encoding()),
+                "position": lines.position(name.at, server.encoding()),
                 // Declarations and implementations elsewhere have to fit too.
                 "context": { "includeDeclaration": true },
             });
             server.ask("textDocument/references", params, DEPENDANTS)
         });
+        let mut found: BTreeSet<PathBuf> = BTreeSet::new();
         for answer in join_all(questions).await {
             let answer = match answer {
                 Ok(answer) => answer,
@@ -336,8 +368,13 @@ async fn search(
                 Err(crate::RequestError::Refused { .. }) => continue,
                 Err(error) => return Err(format!("{}: {error}", server.id())),
             };
-            users.extend(places::read(&answer).iter().filter_map(|place| server.path_of(&place.uri)));
+            found.extend(places::read(&answer).iter().filter_map(|place| server.path_of(&place.uri)));
         }
+        if let Some(after) = after {
+            let searched = Searched { others, text: after.clone(), asked, users: found.clone() };
+            inner.state().searched.insert(place, searched);
+        }
+        users.extend(found);
     }
     let root = inner.checkout.workdir().root();
     users.retain(|path| {
@@ -362,7 +399,16 @@ fn changed(old: &str, new: &str) -> Span<usize> {
     same..old.len() - rest.take_while(|(one, other)| one == other).count()
 }
 
+/// A name whose users are looked for.
+struct Name {
+    /// Where it stands, in bytes.
+    at: usize,
+    /// What tells it apart within its file, whatever line it is on.
+    called: String,
+}
+
 struct Symbol {
+    called: String,
     /// Lines from 0; the end is exclusive.
     lines: Span<usize>,
     /// Where its name is, in bytes.
@@ -389,6 +435,7 @@ fn read_symbol(entry: &Value, lines: &Lines, encoding: PositionEncoding, depth: 
     let end = whole.end.line as usize + usize::from(!ends_before);
     let children = entry.get("children").and_then(Value::as_array).filter(|_| depth < 64);
     Some(Symbol {
+        called: name.to_owned(),
         lines: whole.start.line as usize..end,
         name: at,
         // Module, namespace, package, class, enum, interface, object, struct.
@@ -402,10 +449,13 @@ fn read_symbol(entry: &Value, lines: &Lines, encoding: PositionEncoding, depth: 
 }
 
 /// Where the names of those symbols are that a change of `region` touches: of a class the members, and the class itself only where more than its members changes.
-fn touched(symbols: &[Symbol], region: &Span<usize>, lines: &Lines, names: &mut Vec<usize>) {
-    for symbol in symbols.iter().filter(|symbol| touches(&symbol.lines, region)) {
+fn touched(symbols: &[Symbol], region: &Span<usize>, lines: &Lines, of: &str, names: &mut Vec<Name>) {
+    for (index, symbol) in symbols.iter().enumerate().filter(|(_, symbol)| touches(&symbol.lines, region)) {
+        // Overloads have one name.
+        let nth = symbols[..index].iter().filter(|other| other.called == symbol.called).count();
+        let called = format!("{of}/{}#{nth}", symbol.called);
         if symbol.is_container && !symbol.children.is_empty() {
-            touched(&symbol.children, region, lines, names);
+            touched(&symbol.children, region, lines, &called, names);
             let within = region.start.max(symbol.lines.start)..region.end.min(symbol.lines.end);
             if outside(&symbol.children, &within, lines).next().is_none() && !within.is_empty() {
                 continue;
@@ -414,7 +464,7 @@ fn touched(symbols: &[Symbol], region: &Span<usize>, lines: &Lines, names: &mut 
                 continue;
             }
         }
-        names.extend(symbol.name);
+        names.extend(symbol.name.map(|at| Name { at, called }));
     }
 }
 
@@ -445,7 +495,7 @@ fn named_outside(
     region: &Span<usize>,
     lines: &Lines,
     path: &Path,
-    names: &mut Vec<usize>,
+    names: &mut Vec<Name>,
 ) {
     let is_package = path.file_name().is_some_and(|name| name == "__init__.py");
     for line in outside(symbols, region, lines) {
@@ -462,7 +512,8 @@ fn named_outside(
             !matches!(*word, "export" | "from" | "import" | "as" | "type" | "default" | "define")
         });
         let count = if is_macro { 1 } else { usize::MAX };
-        names.extend(words.take(count).map(|(at, _)| span.start + at));
+        let name = |(at, word): (usize, &str)| Name { at: span.start + at, called: word.to_owned() };
+        names.extend(words.take(count).map(name));
     }
 }
 
@@ -511,10 +562,10 @@ mod tests {
         let symbols = read_symbols(&answer, &lines, PositionEncoding::Utf16);
         let region = changed(OLD, new);
         let mut names = Vec::new();
-        touched(&symbols, &region, &lines, &mut names);
+        touched(&symbols, &region, &lines, "", &mut names);
         named_outside(&symbols, &region, &lines, Path::new("x.ts"), &mut names);
         let word = |at: usize| words(&OLD[at..]).next().map(|(_, word)| word.to_owned());
-        names.into_iter().filter_map(word).collect()
+        names.into_iter().filter_map(|name| word(name.at)).collect()
     }
 
     #[test]

@@ -24,7 +24,7 @@ use async_trait::async_trait;
 use haft_system::{ChangeObserver, Note, Planned};
 use tokio::{sync::watch, time::Instant};
 
-use self::job::Job;
+use self::{dependants::Searched, job::Job};
 use crate::{
     diagnostics::ledger::{Ledger, Scope},
     limits::{BASELINE_SHARE, LATE_JOBS, WRITE_INLINE},
@@ -58,6 +58,10 @@ struct State {
     heard: HashMap<String, u64>,
     /// Per server how often others had changed files when it last said what it thinks of other files.
     undisturbed: HashMap<String, u64>,
+    /// What [`Server::told_of_others`] was when a server was last asked what it thinks of a file, and has said it.
+    verified: HashMap<Scope, u64>,
+    /// Who used what was changed in a file.
+    searched: HashMap<Scope, Searched>,
     /// Reasons why nothing could be verified that were told already.
     told: HashSet<String>,
 }

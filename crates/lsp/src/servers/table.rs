@@ -131,6 +131,9 @@ pub struct ServerSpec {
     /// A file that has come is opened in it, because it takes in others only after a while.
     #[serde(default)]
     pub opens_created: bool,
+    /// A package that has come is not looked at before something is asked about a file of it.
+    #[serde(default)]
+    pub loads_when_asked: bool,
     /// It has to be told which part of a document a new text replaces, even where that is all of it.
     #[serde(default)]
     pub ranged_changes: bool,
@@ -430,6 +433,7 @@ fn blank(id: &str, change: &ServerOverride) -> Result<ServerSpec, TableError> {
         chosen_by_pyproject: None,
         resync_dependants: false,
         opens_created: false,
+        loads_when_asked: false,
         ranged_changes: false,
         searchable: true,
         install: Install::default(),

@@ -1,7 +1,7 @@
 //! Telling a server what has changed around it, and knowing what it was told.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     path::{Path, PathBuf},
     sync::{MutexGuard, PoisonError, atomic::Ordering},
 };
@@ -12,12 +12,13 @@ use tokio::time::Instant;
 use super::{
     Server, SyncError,
     disk::{DiskChange, DiskWatch},
-    heard::WATCHED_FILES,
+    heard::{WATCHED_FILES, folders},
     interest::Interest,
     told::Told,
 };
 use crate::{
-    limits::{CHANGES_AT_ONCE, OPENED_CREATED, REQUEST, SETTLE_OTHERS},
+    client::RequestError,
+    limits::{CHANGES_AT_ONCE, OPENED_CREATED, PACKAGES_ASKED, REQUEST, SETTLE_OTHERS},
     uri,
 };
 
@@ -42,6 +43,7 @@ impl Server {
         };
         let mut list = Vec::new();
         let mut created: Vec<PathBuf> = Vec::new();
+        let mut packages: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
         let mut came_or_went = false;
         let mut interesting: HashSet<PathBuf> = HashSet::new();
         if !changes.files.is_empty() {
@@ -53,6 +55,13 @@ impl Server {
                     if open && *change == DiskChange::Created { DiskChange::Changed } else { *change };
                 if change == DiskChange::Created && created.len() < OPENED_CREATED {
                     created.push(path.clone());
+                }
+                if change == DiskChange::Created
+                    && self.spec.loads_when_asked
+                    && self.spec.language_of(path).is_some()
+                    && let Some(directory) = path.parent()
+                {
+                    packages.entry(directory.to_owned()).or_insert_with(|| path.clone());
                 }
                 came_or_went |= change != DiskChange::Changed;
                 // Of an open file the new text is told itself, in a moment. gopls runs the `go` command for every event beside it (40 ms).
@@ -69,6 +78,13 @@ impl Server {
                 self.told().came_or_went = now;
             }
         }
+        // One that was there is looked at again by itself.
+        let is_created = |path: &Path| changes.files.get(path) == Some(&DiskChange::Created);
+        packages.retain(|directory, _| {
+            let mut files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+            !files.any(|file| self.spec.language_of(&file.path()).is_some() && !is_created(&file.path()))
+        });
+        self.unloaded().extend(packages.into_values());
         for marker in self.spec.markers.iter().filter(|marker| {
             interesting.iter().any(|path| path.file_name().is_some_and(|name| name == marker.as_str()))
         }) {
@@ -137,6 +153,7 @@ impl Server {
                 self.told().reloaded = came_or_went;
             }
         }
+        self.load_packages().await;
         let paths = std::mem::take(&mut *self.unsettled.lock().unwrap_or_else(PoisonError::into_inner));
         let questions = paths.iter().filter_map(|path| {
             let document = self.document(path)?;
@@ -147,6 +164,35 @@ impl Server {
             )
         });
         futures::future::join_all(questions).await;
+    }
+
+    /// Has packages looked at that have come. Without that gopls leaves them out of references and renames, and what breaks in them is not reported.
+    async fn load_packages(&self) {
+        let files = std::mem::take(&mut *self.unloaded());
+        if files.len() > PACKAGES_ASKED {
+            // Each is a run of `go list`. With the folder taken away and given again it looks at all of it at once.
+            let folder = folders(&self.root);
+            let event = json!({ "event": { "removed": folder, "added": folder } });
+            if self.notify("workspace/didChangeWorkspaceFolders", event).is_err() {
+                self.unloaded().extend(files);
+            }
+            return;
+        }
+        let questions = files.iter().map(|path| async move {
+            let document = json!({ "uri": uri::from_path(path) });
+            let start = json!({ "line": 0, "character": 0 });
+            let params = json!({ "textDocument": document, "position": start });
+            match self.request("textDocument/documentHighlight", params, REQUEST).await {
+                Ok(_) | Err(RequestError::Refused { .. }) => None,
+                Err(_) => Some(path.clone()),
+            }
+        });
+        let unanswered = futures::future::join_all(questions).await;
+        self.unloaded().extend(unanswered.into_iter().flatten().filter(|path| path.is_file()));
+    }
+
+    fn unloaded(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.unloaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn told(&self) -> MutexGuard<'_, Told> {

@@ -50,6 +50,8 @@ pub struct Server {
     pub(super) ended: watch::Receiver<Option<String>>,
     /// Documents whose new text the server may not have worked in yet, for a server of which that has to be asked.
     pub(super) unsettled: Mutex<Vec<PathBuf>>,
+    /// A file of each package that has come, for a server that loads such only when it is asked about them.
+    pub(super) unloaded: Mutex<Vec<PathBuf>>,
     /// [`Server::serial`] when a save was last announced.
     pub(super) last_save: AtomicU64,
     /// When the first document was opened, in milliseconds after `started`; 0 while there is none.

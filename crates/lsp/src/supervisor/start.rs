@@ -143,6 +143,7 @@ pub(super) async fn start(
         stop,
         ended,
         unsettled: Mutex::default(),
+        unloaded: Mutex::default(),
         last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),
         foreign: AtomicU64::new(0),

@@ -57,6 +57,7 @@ pub(crate) fn server(spec: Arc<ServerSpec>, root: &Path, capabilities: Value) ->
         stop: CancellationToken::new(),
         ended,
         unsettled: Mutex::default(),
+        unloaded: Mutex::default(),
         last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),
         foreign: AtomicU64::new(0),

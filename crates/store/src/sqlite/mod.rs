@@ -31,7 +31,7 @@ use crate::{
 /// Conversations in an SQLite file, with large artifacts in an `artifacts` directory beside it. Any number of processes of one
 /// machine may have the file open; it must be on a local disk.
 ///
-/// The file, and directories that are made for it, can be read by their owner only. Every write but [`Store::announce`] is on
+/// The file, and directories that are made for it, can be read by their owner only. Every write but [`Store::append_soon`] is on
 /// the disk (`fsync`) when it returns. Methods need a tokio runtime.
 pub struct SqliteStore {
     writer: Writer,
@@ -134,7 +134,12 @@ impl Store for SqliteStore {
         self.add(lease, expected, events, Durability::Disk).await
     }
 
-    async fn announce(&self, lease: &Lease, expected: Sequence, events: Vec<NewEvent>) -> Result<Sequence> {
+    async fn append_soon(
+        &self,
+        lease: &Lease,
+        expected: Sequence,
+        events: Vec<NewEvent>,
+    ) -> Result<Sequence> {
         self.add(lease, expected, events, Durability::Process).await
     }
 

@@ -26,6 +26,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, Fault> {
     settle(&connection)?;
     bring_up(&mut connection, STEPS)?;
     connection.pragma_update(None, "journal_size_limit", limits::LOG_BYTES)?;
+    connection.pragma_update(None, "wal_autocheckpoint", limits::LOG_PAGES)?;
     Ok(connection)
 }
 

@@ -6,10 +6,14 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     vec,
 };
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use super::fault::Fault;
@@ -18,15 +22,33 @@ use crate::{Result, StoreError, limits};
 /// What a write has outlived when it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Durability {
-    /// The end of this process. A power cut may take it until a later write has reached the disk.
+    /// The end of this process. A power cut may take it until a later write has reached the disk, or the time of [`limits::SYNC`] has passed.
     Process,
     /// A power cut.
     Disk,
 }
 
 pub(super) struct Writer {
-    queue: mpsc::Sender<Box<dyn Job>>,
+    queue: mpsc::Sender<Message>,
     path: PathBuf,
+    later: Arc<Later>,
+}
+
+/// What whoever is going to ask for [`Message::Sync`] goes by.
+#[derive(Default)]
+struct Later {
+    /// Whether somebody is going to ask.
+    is_asked: AtomicBool,
+    /// How many writes there were.
+    writes: AtomicU64,
+}
+
+enum Message {
+    Write(Box<dyn Job>),
+    /// What was answered before it was on the disk is to be brought there. `is_quiet`: nobody has written for a while.
+    Sync {
+        is_quiet: bool,
+    },
 }
 
 impl Writer {
@@ -38,7 +60,7 @@ impl Writer {
             .name("haft-store".to_owned())
             .spawn(move || serve(&connection, jobs, &database))
             .map_err(|error| Fault::Io("starting the writer's thread", error).at(&path))?;
-        Ok(Writer { queue, path })
+        Ok(Writer { queue, path, later: Arc::default() })
     }
 
     /// Runs `work` in a transaction and answers when it is as safe as `durability` says. `committed` runs then on the writer's thread,
@@ -51,11 +73,40 @@ impl Writer {
     ) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         let job = Write { durability, work: Some(work), outcome: None, committed, answer };
-        self.queue.send(Box::new(job)).await.map_err(|_| self.stopped())?;
+        self.queue.send(Message::Write(Box::new(job))).await.map_err(|_| self.stopped())?;
+        self.later.writes.fetch_add(1, Ordering::Relaxed);
+        if durability == Durability::Process {
+            self.sync_later();
+        }
         match answered.await {
             Ok(outcome) => outcome.map_err(|fault| fault.at(&self.path)),
             Err(_) => Err(self.stopped()),
         }
+    }
+
+    /// Sees to it that what is not waited for is on the disk soon all the same.
+    fn sync_later(&self) {
+        if self.later.is_asked.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        // The end of the store does not wait for this: closing brings everything to the disk.
+        let (later, queue) = (Arc::clone(&self.later), self.queue.downgrade());
+        tokio::spawn(async move {
+            let mut is_quiet = false;
+            for _ in 0..limits::SYNC_ROUNDS {
+                let before = later.writes.load(Ordering::Relaxed);
+                tokio::time::sleep(limits::SYNC).await;
+                is_quiet = later.writes.load(Ordering::Relaxed) == before;
+                if is_quiet {
+                    break;
+                }
+            }
+            later.is_asked.store(false, Ordering::Release);
+            if let Some(queue) = queue.upgrade() {
+                // An error says that the store is closed.
+                drop(queue.send(Message::Sync { is_quiet }).await);
+            }
+        });
     }
 
     fn stopped(&self) -> StoreError {
@@ -117,29 +168,64 @@ where
     }
 }
 
-fn serve(connection: &Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, path: &Path) {
+fn serve(connection: &Connection, mut queue: mpsc::Receiver<Message>, path: &Path) {
     let mut batch = Vec::with_capacity(limits::WRITE_BATCH);
+    let mut is_on_disk = true;
     loop {
         // `blocking_recv` waits for the first; the rest of the queue comes along without waiting.
-        let Some(first) = jobs.blocking_recv() else { return };
-        batch.push(first);
-        while batch.len() < limits::WRITE_BATCH
-            && let Ok(next) = jobs.try_recv()
-        {
-            batch.push(next);
+        let Some(first) = queue.blocking_recv() else { return };
+        let mut next = Some(first);
+        let mut sync = None;
+        while let Some(message) = next {
+            match message {
+                Message::Write(job) => batch.push(job),
+                Message::Sync { is_quiet } => sync = Some(is_quiet),
+            }
+            next = if batch.len() < limits::WRITE_BATCH { queue.try_recv().ok() } else { None };
         }
         let mut waiting = std::mem::take(&mut batch).into_iter();
         while waiting.len() > 0 {
-            transact(connection, &mut waiting, path);
+            is_on_disk = transact(connection, &mut waiting, path) == Durability::Disk;
+        }
+        if let Some(is_quiet) = sync
+            && !is_on_disk
+        {
+            match bring_to_disk(connection, is_quiet) {
+                Ok(()) => is_on_disk = true,
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "the record could not be brought to the disk");
+                }
+            }
         }
     }
 }
 
-/// Takes at least one job out of `waiting`, and all of them unless the transaction breaks on the way.
-fn transact(connection: &Connection, waiting: &mut vec::IntoIter<Box<dyn Job>>, path: &Path) {
+/// Brings every write so far to the disk, and while nobody writes, what has gathered in the log into the database.
+fn bring_to_disk(connection: &Connection, is_quiet: bool) -> rusqlite::Result<()> {
+    // Only a commit that writes something waits for the disk. This one writes what stands there.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    let format: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    transaction.pragma_update(None, "user_version", format)?;
+    transaction.commit()?;
+    if is_quiet {
+        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+/// Takes at least one job out of `waiting`, and all of them unless the transaction breaks on the way. Answers what the transaction has
+/// outlived.
+fn transact(connection: &Connection, waiting: &mut vec::IntoIter<Box<dyn Job>>, path: &Path) -> Durability {
+    // In write-ahead mode a commit under NORMAL waits for nothing, and the next one under FULL takes it along to the disk. The setting
+    // cannot change inside a transaction, so the most careful of those who share it decides.
+    let durability = waiting.as_slice().iter().map(|job| job.durability()).max().unwrap_or(Durability::Disk);
     let mut taken = Vec::with_capacity(waiting.len());
-    match attempt(connection, waiting, &mut taken) {
-        Ok(()) => taken.into_iter().for_each(|job| job.finish(Ok(()))),
+    match attempt(connection, waiting, &mut taken, durability) {
+        Ok(()) => {
+            taken.into_iter().for_each(|job| job.finish(Ok(())));
+            durability
+        }
         Err(error) => {
             if !connection.is_autocommit()
                 && let Err(error) = connection.execute_batch("ROLLBACK")
@@ -154,6 +240,7 @@ fn transact(connection: &Connection, waiting: &mut vec::IntoIter<Box<dyn Job>>, 
             for job in taken {
                 job.finish(Err(Fault::Other(words.clone())));
             }
+            Durability::Process
         }
     }
 }
@@ -162,12 +249,11 @@ fn attempt(
     connection: &Connection,
     waiting: &mut vec::IntoIter<Box<dyn Job>>,
     taken: &mut Vec<Box<dyn Job>>,
+    durability: Durability,
 ) -> rusqlite::Result<()> {
-    // In write-ahead mode a commit under NORMAL waits for nothing, and the next one under FULL takes it along to the disk. The setting
-    // cannot change inside a transaction, so the most careful of those who share it decides.
-    let level = match waiting.as_slice().iter().map(|job| job.durability()).max() {
-        Some(Durability::Process) => "NORMAL",
-        Some(Durability::Disk) | None => "FULL",
+    let level = match durability {
+        Durability::Process => "NORMAL",
+        Durability::Disk => "FULL",
     };
     connection.pragma_update(None, "synchronous", level)?;
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;

@@ -22,7 +22,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use self::{
-    console::Console,
+    console::{Console, Started},
     raw::{Raw, Told},
     samples::{Asked, Language, Rule, Sample},
     table::{Percentiles, Question, Serena, Tables},
@@ -184,15 +184,8 @@ impl<'a> Bench<'a> {
         ours.good("read", &json!({ "path": edited }))?;
         ours.good("lsp", &json!({ "action": "diagnostics", "file": edited }))?;
         let started = ours.started(server)?;
-        let told = Told::of(server, &started.program)?;
-        let mut raw = Raw::start(&started.program, &started.arguments, &self.environment, &raw_root, &told)?;
         tables.conditions.push(format!("{server} {}", started.version).trim().to_owned());
-        let files: BTreeSet<&String> = self.asked.iter().map(|asked| &asked.call.file).collect();
-        for file in files {
-            raw.open(file, self.language.id())?;
-        }
-        raw.open(&edited, self.language.id())?;
-        raw.loaded(Duration::from_secs(2))?;
+        let mut raw = self.raw(&started, &raw_root)?;
         self.warm(&mut ours, &mut raw)?;
         for question in QUESTIONS {
             let (name, method, field) = *question;
@@ -202,8 +195,25 @@ impl<'a> Bench<'a> {
             }
             tables.questions.push(self.ask(name, &mut ours, &mut raw)?);
         }
-        self.writes(&mut ours, &mut raw, tables)?;
-        drop(raw);
+        // Only where both hear of a write in the same way.
+        let mut alike = None;
+        if matches!(self.sample.rule, Rule::Pull | Rule::Version) {
+            let root = self.place.join("alike");
+            self.sample.generate(&root)?;
+            let alike = alike.insert(self.raw(&started, &root)?);
+            for _ in 0..2 {
+                for (name, method, field) in QUESTIONS {
+                    if !alike.offers(field, method) {
+                        continue;
+                    }
+                    for asked in &self.asked {
+                        Self::ask_raw(name, asked, alike)?;
+                    }
+                }
+            }
+        }
+        self.writes(&mut ours, &mut raw, alike.as_mut(), tables)?;
+        drop((raw, alike));
         if server == "pyright" && !self.options.alone {
             tables.serena = Some(match self.serena(&mut ours) {
                 Ok(serena) => serena,
@@ -216,6 +226,19 @@ impl<'a> Bench<'a> {
             });
         }
         Ok(())
+    }
+
+    /// A raw client with a server of its own on a copy of the project.
+    fn raw(&self, started: &Started, root: &Path) -> Result<Raw> {
+        let told = Told::of(self.sample.server, &started.program)?;
+        let mut raw = Raw::start(&started.program, &started.arguments, &self.environment, root, &told)?;
+        let files: BTreeSet<&String> = self.asked.iter().map(|asked| &asked.call.file).collect();
+        for file in files {
+            raw.open(file, self.language.id())?;
+        }
+        raw.open(&self.language.edited(), self.language.id())?;
+        raw.loaded(Duration::from_secs(2))?;
+        Ok(raw)
     }
 
     // ---- questions

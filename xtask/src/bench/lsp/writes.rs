@@ -24,8 +24,22 @@ use crate::bench::report::Spread;
 /// Before each write, for both, so that what the servers do after the write before is over.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Rounds before the first that counts: a server in JavaScript needs some hundred writes until it is as fast as it gets. A checker is a program that is started anew.
+const WARM_ROUNDS: usize = 30;
+const WARM_ROUNDS_OF_A_CHECKER: usize = 1;
+
 impl Bench<'_> {
-    pub(super) fn writes(&self, ours: &mut Console, raw: &mut Raw, tables: &mut Tables) -> Result<()> {
+    /// `alike`: a raw client with a server of its own, so that every server gets every write once.
+    pub(super) fn writes(
+        &self,
+        ours: &mut Console,
+        raw: &mut Raw,
+        alike: Option<&mut Raw>,
+        tables: &mut Tables,
+    ) -> Result<()> {
+        let mut alike = alike;
+        let is_check = self.sample.rule == Rule::Check;
+        let warm_rounds = if is_check { WARM_ROUNDS_OF_A_CHECKER } else { WARM_ROUNDS };
         let mut kinds = [
             Kind::new("a new problem", |number| (number, true)),
             Kind::new("mends it", |number| (number, false)),
@@ -34,7 +48,7 @@ impl Bench<'_> {
         let mut line = self.language.clean(0);
         let mut was_broken = false;
         let mut plain = Plain { edits: 0 };
-        for round in 0..=self.options.runs as usize {
+        for round in 0..warm_rounds + self.options.runs as usize {
             for kind in &mut kinds {
                 let (number, is_broken) = (kind.text)(round + 1);
                 let next = if is_broken { self.language.broken(number) } else { self.language.clean(number) };
@@ -48,7 +62,8 @@ impl Bench<'_> {
                 was_broken = is_broken;
                 let mut raw_takes = || -> Result<_> {
                     let alone = self.write_raw(&write, raw)?;
-                    Ok((alone, self.write_raw_alike(&write, raw)?))
+                    let alike = alike.as_deref_mut().map(|raw| self.write_raw_alike(&write, raw));
+                    Ok((alone, alike.transpose()?))
                 };
                 let (ours_took, (raw_took, alike_took)) = if round % 2 == 0 {
                     let raw = raw_takes()?;
@@ -57,15 +72,13 @@ impl Bench<'_> {
                     let ours = self.write_ours(&write, ours)?;
                     (ours, raw_takes()?)
                 };
-                let plain_took = plain.edit(ours)?;
                 line = next;
-                // The first round does not count.
-                if round > 0 {
+                if round >= warm_rounds {
+                    let plain_took = plain.edit(ours)?;
                     kind.take(&ours_took, raw_took.as_ref(), alike_took, plain_took);
                 }
             }
         }
-        let is_check = self.sample.rule == Rule::Check;
         for kind in kinds {
             let row = |write, ours: &[f64], raw: &[f64], alike: &[f64], allowed| -> Result<Written> {
                 let spread =
@@ -144,25 +157,19 @@ impl Bench<'_> {
         Ok(Some(verdict))
     }
 
-    /// The same write once more, with all that Haft asks about it too. Only where both hear of it in the same way.
-    fn write_raw_alike(&self, write: &Write<'_>, raw: &mut Raw) -> Result<Option<f64>> {
-        let rule = self.sample.rule;
-        if !matches!(rule, Rule::Pull | Rule::Version) {
-            return Ok(None);
-        }
-        let edited = self.language.edited();
-        // Back to the text before, which is not measured.
-        raw.write(&edited, &self.language.edited_text(write.old), rule, |_| true)?;
+    /// The same write with all that Haft asks about it too.
+    fn write_raw_alike(&self, write: &Write<'_>, raw: &mut Raw) -> Result<f64> {
         thread::sleep(PAUSE);
         let changed = self.language.changed().context("the edited file has no function")?;
         let is_gopls = self.sample.server == "gopls";
         let begin = Instant::now();
-        raw.before(&changed, rule, !is_gopls)?;
-        raw.write(&edited, &write.text, rule, |_| true)?;
+        raw.before(&changed, self.sample.rule, !is_gopls)?;
+        let edited = self.language.edited();
+        raw.write(&edited, &write.text, self.sample.rule, |_| true)?;
         if is_gopls {
             raw.diagnose(&edited)?;
         }
-        Ok(Some(milliseconds(begin)))
+        Ok(milliseconds(begin))
     }
 
     /// When `cargo check` last ended, in seconds since 1970.
