@@ -74,14 +74,24 @@ pub(crate) const WATCHED_DIRECTORIES: usize = 4096;
 pub(crate) const RESCANNED_FILES: usize = 20_000;
 /// Files that are opened because they have come, in a server that takes in others only after a while.
 pub(crate) const OPENED_CREATED: usize = 16;
+/// Files that have come and are kept open in a server that knows such only while they are. Less than [`OPEN_DOCUMENTS`], for others are opened too.
+pub(crate) const ARRIVED_OPEN: usize = 48;
 /// Packages that have come about which a server is asked one by one (40 ms each in gopls); of more it is made to look at everything.
 pub(crate) const PACKAGES_ASKED: usize = 16;
+/// How long a server that takes in files only after a while is waited for where more came than that. pyright needs 70 ms for 40.
+pub(crate) const FLOODED: Duration = Duration::from_secs(2);
+/// It has taken in all when it has asked for no refresh for this long.
+pub(crate) const FLOOD_QUIET: Duration = Duration::from_millis(100);
 /// Files of a root of which it is remembered that they are there.
 pub(crate) const KNOWN_FILES: usize = 50_000;
 /// A server that reads its configuration anew after a while (pyright: half a second) has not done so before. A refresh that it asks for earlier is about something else.
 pub(crate) const RECONFIGURES_AFTER: Duration = Duration::from_millis(400);
 /// How long a server that reads its configuration anew after a while may take to say that it has.
 pub(crate) const RECONFIGURED: Duration = Duration::from_secs(5);
+/// A checker that has not begun this long after a save is made to by another one; each time after twice as long. It begins within 350 ms on an idle machine.
+pub(crate) const SAVE_AGAIN: Duration = Duration::from_millis(700);
+/// How often that is done at most: all of it before the checker is given up.
+pub(crate) const SAVES_AGAIN: u32 = 3;
 /// Changes that are sent in one notification.
 pub(crate) const CHANGES_AT_ONCE: usize = 1000;
 

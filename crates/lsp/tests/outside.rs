@@ -34,6 +34,10 @@ struct Story {
     late: (&'static str, &'static str),
     /// A directory that can be taken away.
     directory: &'static str,
+    /// One of many files that use the function.
+    many: fn(usize) -> (String, String),
+    /// How often each of them does.
+    each: usize,
 }
 
 const PYTHON: Story = Story {
@@ -58,6 +62,8 @@ const PYTHON: Story = Story {
     generated_user: "useg.py",
     late: ("late.py", "from lib.a import greet\n\ngreet(2)\n"),
     directory: "lib",
+    many: |n| (format!("many/m{n}.py"), "from lib.a import greet\n\ngreet(2)\n".into()),
+    each: 2,
 };
 
 const TYPESCRIPT: Story = Story {
@@ -84,6 +90,8 @@ const TYPESCRIPT: Story = Story {
     generated_user: "useg.ts",
     late: ("late.ts", "import { greet } from \"./lib/a\";\n\ngreet(2);\n"),
     directory: "lib",
+    many: |n| (format!("many/m{n}.ts"), "import { greet } from \"../lib/a\";\n\ngreet(2);\n".into()),
+    each: 2,
 };
 
 const GO: Story = Story {
@@ -116,6 +124,13 @@ const GO: Story = Story {
         "package main\n\nimport \"example.com/p/lib\"\n\nfunc late() int { return lib.Greet(2) }\n",
     ),
     directory: "lib",
+    many: |n| {
+        (
+            format!("many{n}/m.go"),
+            format!("package many{n}\n\nimport \"example.com/p/lib\"\n\nvar M = lib.Greet(2)\n"),
+        )
+    },
+    each: 1,
 };
 
 async fn is_clean(watched: &Watched, file: &str, after: &str) -> bool {
@@ -189,6 +204,27 @@ async fn tell(
     assert!(places.len() > uses && places.iter().any(|place| place.starts_with(late)), "{places:?}");
 
     fs::remove_file(project.root.join(late)).unwrap();
+
+    // As many as git brings with another branch. In a server that knows only some of them, the answer says so.
+    let (many, each) = (story.many, story.each);
+    let uses = |answer: &haft_tool::Outcome| answer.structured["total"].as_u64().unwrap() as usize;
+    let ask = json!({ "action": "references", "file": file, "line": line, "symbol": symbol });
+    let before = project.lsp(ask.clone()).await;
+    assert!(!before.all_text().contains(&format!("{late}:")), "it was taken away: {}", before.all_text());
+    let before = uses(&before);
+    for (begun, count) in [(0, 20), (20, 60)] {
+        for number in begun..count {
+            let (file, text) = many(number);
+            project.write(&file, &text);
+        }
+        let answer = project.lsp(ask.clone()).await;
+        let is_told = answer.all_text().contains("files that have come since it started");
+        assert_eq!(is_told, server == "pyrefly" && count > 48, "{count}: {}", answer.all_text());
+        assert!(is_told || uses(&answer) == before + each * count, "{count}: {}", answer.all_text());
+    }
+    for number in 0..60 {
+        fs::remove_file(project.root.join(many(number).0)).unwrap();
+    }
 
     // A file that Haft writes is there for those that have waited for it.
     fs::remove_file(project.root.join(lib)).unwrap();
@@ -326,6 +362,36 @@ async fn two_roots(programs: &[&str], item: &str, without_some: &[&str]) {
     let is_whole = fs::read_to_string(watched.project.root.join("b/u.ts")).unwrap().contains("renamed(1)");
     assert!(is_whole || outcome.all_text().contains("`f` also stands in b/u.ts:1"), "{}", outcome.all_text());
     watched.project.checkout.servers().shut_down().await;
+}
+
+/// A file that belongs to no project is not known to the server, and uses the name all the same.
+#[tokio::test]
+async fn a_rename_names_files_that_no_project_has() {
+    let Some(path) = path_with(&["typescript-language-server"]) else { return };
+    let config =
+        "{\"include\": [\"src\"], \"compilerOptions\": {\"strict\": true, \"noEmit\": true, \"types\": []}}";
+    let files = [
+        ("tsconfig.json", config),
+        ("src/a.ts", "export const greeting = 1;\n"),
+        ("src/b.ts", "import { greeting } from \"./a\";\nexport const b = greeting;\n"),
+        ("scripts/c.ts", "import { greeting } from \"../src/a\";\nexport const c = greeting;\n"),
+    ];
+    let project = without(Project::new("project", path, &files), &["vtsls", "eslint"]);
+    if !link_package(&project, "typescript-language-server", "typescript") {
+        return;
+    }
+    let tool = LspRename::new(project.checkout.clone(), project.changes.clone());
+    let registry = Registry::builder().tool(tool, Family::Workshop).build();
+    let arguments = json!({ "file": "src/a.ts", "line": 1, "symbol": "greeting", "new_name": "renamed" });
+    let call = Call::new("lsp_rename", arguments, Origin::Console);
+    let outcome = registry.call(&Surface::agent(), call, Context::detached()).await;
+    assert!(!outcome.is_error, "{outcome:?}");
+    assert!(fs::read_to_string(project.root.join("src/b.ts")).unwrap().contains("b = renamed"));
+    let text = outcome.all_text();
+    let named =
+        "typescript-language-server did not name these, and `greeting` stands in them too: scripts/c.ts:1.";
+    assert!(text.contains(named), "{text}");
+    project.checkout.servers().shut_down().await;
 }
 
 #[tokio::test]

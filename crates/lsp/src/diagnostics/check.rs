@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     client::RequestError,
-    limits::{CHECK_COLD, PULL, RECONFIGURED, RECONFIGURES_AFTER},
+    limits::{CHECK_COLD, PULL, RECONFIGURED, RECONFIGURES_AFTER, SAVE_AGAIN, SAVES_AGAIN},
     servers::Readiness,
     supervisor::{Asked, Document, Published, Server, ServerState, Work},
 };
@@ -144,6 +144,9 @@ struct Wait<'a> {
     loaded_mark: u64,
     /// The server has not read of the save yet.
     reading_save: bool,
+    /// When a save is announced once more if no checker has begun, and how often that was done.
+    save_again: Instant,
+    saved_again: u32,
     /// The serial of the last end of a checker that was taken in.
     external_ended: u64,
     pulling: Option<BoxFuture<'a, Result<Vec<Diagnostic>, RequestError>>>,
@@ -206,6 +209,7 @@ impl<'a> Wait<'a> {
             _ => given.mark,
         };
         let external_mark = server.last_save();
+        let save_again = given.at + SAVE_AGAIN;
         Wait {
             server,
             shown,
@@ -217,6 +221,8 @@ impl<'a> Wait<'a> {
             external_mark,
             loaded_mark: external_mark,
             reading_save: false,
+            save_again,
+            saved_again: 0,
             external_ended: 0,
             pulling: None,
             pulled_at_refresh: None,
@@ -238,10 +244,7 @@ impl<'a> Wait<'a> {
             let since = self.given.document.given_at.max(server.told_of_others(&path));
             self.barrier = Some(async move { pull::diagnose(server, &[&path], since, PULL).await }.boxed());
         } else if self.rules.external.is_some() && self.given.saved {
-            self.barrier_asked = true;
-            self.reading_save = true;
-            let server = self.server;
-            self.barrier = Some(async move { pull::in_turn(server).await }.boxed());
+            self.await_save();
         } else if self.outdated && self.nudge().is_err() {
             return Checked::Not(self.gone());
         }
@@ -253,6 +256,7 @@ impl<'a> Wait<'a> {
             }
             self.ask();
             let now = Instant::now();
+            let Ok(again) = self.save_again(now) else { return Checked::Not(self.gone()) };
             let wake = match self.settle.verdict(now) {
                 Verdict::Settled(found) => return Checked::Verified(found),
                 Verdict::GivenUp(why) => return Checked::Not(why),
@@ -273,7 +277,8 @@ impl<'a> Wait<'a> {
                 }
                 return Checked::Not(self.too_late(now));
             }
-            let wake = wake.into_iter().chain(self.reconfiguring()).chain([until]).min().unwrap_or(until);
+            let wake = wake.into_iter().chain(self.reconfiguring()).chain(again).chain([until]);
+            let wake = wake.min().unwrap_or(until);
             tokio::select! {
                 biased;
                 answer = maybe(&mut self.pulling) => {
@@ -309,6 +314,30 @@ impl<'a> Wait<'a> {
         }
     }
 
+    fn await_save(&mut self) {
+        self.barrier_asked = true;
+        self.reading_save = true;
+        let server = self.server;
+        self.barrier = Some(async move { pull::in_turn(server).await }.boxed());
+    }
+
+    /// Announces the save once more where no checker begins; when to look again. rust-analyzer forgets a check without a word when it takes in a change of the disk while
+    /// it finds out what to check.
+    fn save_again(&mut self, now: Instant) -> Result<Option<Instant>, crate::supervisor::SyncError> {
+        let is_due = self.ready && self.settle.awaits_checker() && self.saved_again < SAVES_AGAIN;
+        if !is_due || self.reading_save || self.barrier.is_some() {
+            return Ok(None);
+        }
+        if now < self.save_again {
+            return Ok(Some(self.save_again));
+        }
+        self.server.saved(&self.given.document)?;
+        self.await_save();
+        self.saved_again += 1;
+        self.save_again = now + SAVE_AGAIN * 2_u32.pow(self.saved_again);
+        Ok(None)
+    }
+
     /// Takes in what the server has said. `Some` when there is no point in waiting on.
     fn look(&mut self) -> Option<Checked> {
         if self.server.gone().is_some() {
@@ -341,6 +370,7 @@ impl<'a> Wait<'a> {
             self.pulled_at_refresh = None;
             self.pulling = None;
             self.loaded_mark = self.looked;
+            self.save_again = now + SAVE_AGAIN;
         }
         self.ready = ready;
         self.looked = serial;
@@ -467,7 +497,7 @@ fn expected_checks(server: &Server, rules: Rules) -> Checks {
     match (has_run, is_done) {
         (true, true) => Checks::No,
         (true, false) => Checks::Surely,
-        (false, _) if server.age() < CHECK_COLD => Checks::Surely,
+        (false, _) if server.age() < CHECK_COLD => Checks::AtStart,
         (false, _) => Checks::Perhaps,
     }
 }

@@ -88,7 +88,9 @@ pub(crate) enum Checks {
     No,
     /// After a save, but this server has not been seen to run one.
     Perhaps,
-    /// After a save, or a start, of a server that runs one.
+    /// After the start of a server.
+    AtStart,
+    /// After a save, of a server that has been seen to run one.
     Surely,
 }
 
@@ -107,6 +109,8 @@ pub(crate) struct Settle {
     checker: Checker,
     /// How long the checker may take to begin.
     begin: Option<Duration>,
+    /// Whether it is known to run, so that without it nothing is known.
+    runs: bool,
     nudged: bool,
     /// How long nothing more may come from a server that has been asked to look at everything and has answered.
     patience: Duration,
@@ -126,7 +130,7 @@ impl Settle {
         let begin = rules.external.and_then(|external| match checks {
             Checks::No => None,
             Checks::Perhaps => Some(external.begin_within),
-            Checks::Surely => Some(external.begin_surely_within),
+            Checks::AtStart | Checks::Surely => Some(external.begin_surely_within),
         });
         let checker = begin.map_or(Checker::None, |begin| Checker::Awaited(sent + begin));
         let pushed = match (rules.external, standing) {
@@ -145,6 +149,7 @@ impl Settle {
             pulled: None,
             checker,
             begin,
+            runs: checks == Checks::Surely,
             nudged: false,
             patience: Duration::ZERO,
         }
@@ -153,6 +158,11 @@ impl Settle {
     /// Waits for `patience` after the last publication of a server that has been asked to look at everything.
     pub(crate) fn patiently(&mut self, patience: Duration) {
         self.patience = patience;
+    }
+
+    /// Whether a checker is to begin.
+    pub(crate) fn awaits_checker(&self) -> bool {
+        matches!(self.checker, Checker::Awaited(_))
     }
 
     /// Takes in what happened.
@@ -226,6 +236,9 @@ impl Settle {
             }
             match self.checker {
                 Checker::Awaited(until) if now < until => return Verdict::Wait(Some(until)),
+                Checker::Awaited(_) if self.runs => {
+                    return Verdict::GivenUp(format!("{} has not run since the change", external.name));
+                }
                 Checker::Running => return Verdict::Wait(Some(cap)),
                 Checker::Ended(at) if now < at + external.settle => {
                     return Verdict::Wait(Some(at + external.settle));
@@ -377,6 +390,17 @@ mod tests {
             Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, Checks::Perhaps, Some(vec![problem("old")]));
         settle.on(Event::Pulled(vec![]), start + ms(5));
         assert_eq!(settle.verdict(start + ms(500)), Verdict::Settled(vec![problem("old")]));
+    }
+
+    #[test]
+    fn without_the_check_of_a_server_that_runs_one_nothing_is_known() {
+        let start = Instant::now();
+        let mut settle =
+            Settle::new(RUST_ANALYZER, Delivery::Pull, 3, start, Checks::Surely, Some(vec![problem("old")]));
+        settle.on(Event::Pulled(vec![]), start + ms(5));
+        assert_eq!(settle.verdict(start + ms(9_999)), Verdict::Wait(Some(start + ms(10_000))));
+        let verdict = settle.verdict(start + ms(10_000));
+        assert_eq!(verdict, Verdict::GivenUp("cargo check has not run since the change".into()));
     }
 
     #[test]

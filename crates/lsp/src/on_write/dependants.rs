@@ -34,7 +34,7 @@ use crate::{
     ready::{self, Wait},
     servers::{Role, is_foreign},
     supervisor::Server,
-    tool::places,
+    tool::{ask::left_out, places},
 };
 
 /// How the reason begins that is given for closed files of other roots.
@@ -160,6 +160,9 @@ pub(super) async fn before(
             return found;
         }
     };
+    if let Some(left_out) = left_out(server) {
+        leave(None, left_out);
+    }
     let shown = |path: &Path| inner.checkout.workdir().show(path);
     for surplus in users.iter().skip(OTHER_FILES) {
         leave(Some(shown(surplus)), format!("more than {OTHER_FILES} use it"));

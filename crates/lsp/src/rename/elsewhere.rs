@@ -1,4 +1,4 @@
-//! Names that a rename could not reach: a server knows its own root, and a working directory may have several.
+//! Names that a rename did not reach: a server knows its own root, and of that what it takes to be part of the project.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,16 @@ use crate::{
     servers::{ServerSpec, is_foreign},
 };
 
-/// Files of a server's languages below `workdir` and outside its `root` with `name` as a word, each with the first line (from 1) that it is on. Blocks.
-pub(super) fn elsewhere(workdir: &Path, root: &Path, spec: &ServerSpec, name: &str) -> Vec<(PathBuf, usize)> {
-    if root == workdir || !root.starts_with(workdir) || name.is_empty() {
+/// Files of a server's languages below `workdir` with `name` as a word, each with the first line (from 1) that it is on. Blocks.
+pub(super) fn with_word(workdir: &Path, spec: &ServerSpec, name: &str) -> Vec<(PathBuf, usize)> {
+    if name.is_empty() {
         return Vec::new();
     }
-    let own = root.to_owned();
     let walk = ignore::WalkBuilder::new(workdir)
         .require_git(false)
-        .filter_entry(move |entry| {
+        .filter_entry(|entry| {
             let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
-            !(is_directory && (entry.path() == own || is_foreign(entry.file_name().to_str())))
+            !(is_directory && is_foreign(entry.file_name().to_str()))
         })
         .sort_by_file_path(Ord::cmp)
         .build();

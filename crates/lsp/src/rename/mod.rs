@@ -20,7 +20,7 @@ use crate::{
     position::{Position, Range},
     ready::{self, Wait},
     tool::{
-        ask::{failed, offered, sync},
+        ask::{START_ANEW, failed, left_out, offered, sync},
         target::{self, Target},
     },
     workspace_edit::{EditPlan, Open, Planner, Step, WorkspaceEdit},
@@ -137,6 +137,11 @@ impl LspRename {
             }
         }
         server.catch_up().await;
+        if let Some(left_out) = left_out(&server) {
+            return Err(ToolError::model(format!(
+                "{left_out}, and a rename now could miss places. Nothing was changed. {START_ANEW}"
+            )));
+        }
         let mut notes: Vec<String> = target.note.iter().cloned().collect();
         let position = document.lines.position(target.span.start, server.encoding());
         let old_name = prepare(&server, &document, &target, position, &resolved.shown).await?;
@@ -177,32 +182,60 @@ impl LspRename {
         if server.watches_in_part() {
             notes.push("Not all of the project is watched for changes by others, so a file that was changed elsewhere a moment ago may be missing.".into());
         }
-        notes.extend(self.left_elsewhere(&server, bare(&old_name)).await);
+        let is_changed = |shown: &str| {
+            plan.files.iter().any(|file| file.file == shown || file.from.as_deref() == Some(shown))
+        };
+        notes.extend(self.left_elsewhere(&server, bare(&old_name), &is_changed).await);
         Ok(Plan { edit: plan, old_name, server: server.id().to_owned(), notes })
     }
 }
 
+/// Files that one sentence names.
+const NAMED: usize = 5;
+
 impl LspRename {
-    /// Says where the old name stands in other roots.
-    async fn left_elsewhere(&self, server: &Server, name: &str) -> Option<String> {
-        const NAMED: usize = 5;
-        let workdir = self.checkout.workdir().root().to_owned();
-        let (root, spec, name_there) = (server.root().to_owned(), server.spec().clone(), name.to_owned());
-        let found = move || elsewhere::elsewhere(&workdir, &root, &spec, &name_there);
+    /// Says where the old name stands in files that are not changed: in other roots, which the server does not know, and in its own, where files may belong to no project
+    /// that it has loaded. Whether the same is meant there, only a reader can tell.
+    async fn left_elsewhere(
+        &self,
+        server: &Server,
+        name: &str,
+        is_changed: &(dyn Fn(&str) -> bool + Sync),
+    ) -> Vec<String> {
+        let (root, spec, name_there) =
+            (self.checkout.workdir().root().to_owned(), server.spec().clone(), name.to_owned());
+        let found = move || elsewhere::with_word(&root, &spec, &name_there);
         let found = tokio::task::spawn_blocking(found).await.unwrap_or_default();
         let workdir = self.checkout.workdir();
-        let mut places: Vec<String> =
-            found.iter().take(NAMED).map(|(path, line)| format!("{}:{line}", workdir.show(path))).collect();
-        if found.len() > NAMED {
-            places.push(format!("{} more files", found.len() - NAMED));
+        let (own, other): (Vec<_>, Vec<_>) = found
+            .iter()
+            .map(|(path, line)| (path, workdir.show(path), line))
+            .filter(|(_, shown, _)| !is_changed(shown))
+            .partition(|(path, ..)| path.starts_with(server.root()));
+        let named = |places: &[(&PathBuf, String, &usize)]| {
+            let mut names: Vec<String> =
+                places.iter().take(NAMED).map(|(_, shown, line)| format!("{shown}:{line}")).collect();
+            if places.len() > NAMED {
+                names.push(format!("{} more files", places.len() - NAMED));
+            }
+            names.join(", ")
+        };
+        let mut notes = Vec::new();
+        if !own.is_empty() {
+            notes.push(format!(
+                "{} did not name these, and `{name}` stands in them too: {}. Look whether it is the same.",
+                server.id(),
+                named(&own)
+            ));
         }
-        (!places.is_empty()).then(|| {
-            format!(
+        if !other.is_empty() {
+            notes.push(format!(
                 "Only the root {} was searched. `{name}` also stands in {}: look whether it is the same.",
                 workdir.show(server.root()),
-                places.join(", ")
-            )
-        })
+                named(&other)
+            ));
+        }
+        notes
     }
 
     /// The rename asked for at the definition of what is imported under its own name.

@@ -131,6 +131,9 @@ pub struct ServerSpec {
     /// A file that has come is opened in it, because it takes in others only after a while.
     #[serde(default)]
     pub opens_created: bool,
+    /// Of files that have come it knows only those that are open.
+    #[serde(default)]
+    pub loads_open_only: bool,
     /// A package that has come is not looked at before something is asked about a file of it.
     #[serde(default)]
     pub loads_when_asked: bool,
@@ -433,6 +436,7 @@ fn blank(id: &str, change: &ServerOverride) -> Result<ServerSpec, TableError> {
         chosen_by_pyproject: None,
         resync_dependants: false,
         opens_created: false,
+        loads_open_only: false,
         loads_when_asked: false,
         ranged_changes: false,
         searchable: true,

@@ -1,7 +1,7 @@
 //! Telling a server what has changed around it, and knowing what it was told.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     path::{Path, PathBuf},
     sync::{MutexGuard, PoisonError, atomic::Ordering},
 };
@@ -18,7 +18,10 @@ use super::{
 };
 use crate::{
     client::RequestError,
-    limits::{CHANGES_AT_ONCE, OPENED_CREATED, PACKAGES_ASKED, REQUEST, SETTLE_OTHERS},
+    limits::{
+        ARRIVED_OPEN, CHANGES_AT_ONCE, FLOOD_QUIET, FLOODED, OPENED_CREATED, PACKAGES_ASKED, REQUEST,
+        SETTLE_OTHERS,
+    },
     uri,
 };
 
@@ -51,9 +54,16 @@ impl Server {
             for (path, change) in changes.files.iter().filter(|(path, _)| interest.covers(path)) {
                 // A rename over an open file is a change of it.
                 let open = self.documents().peek(path).is_some();
+                if self.spec.loads_open_only && self.spec.language_of(path).is_some() {
+                    match change {
+                        DiskChange::Created => drop(self.arrived().insert(path.clone())),
+                        DiskChange::Deleted => drop(self.arrived().remove(path)),
+                        DiskChange::Changed => {}
+                    }
+                }
                 let change =
                     if open && *change == DiskChange::Created { DiskChange::Changed } else { *change };
-                if change == DiskChange::Created && created.len() < OPENED_CREATED {
+                if change == DiskChange::Created && self.spec.language_of(path).is_some() {
                     created.push(path.clone());
                 }
                 if change == DiskChange::Created
@@ -120,7 +130,10 @@ impl Server {
             self.told().foreign = now;
         }
         if self.spec.opens_created {
-            for path in created.iter().filter(|path| self.spec.language_of(path).is_some()) {
+            if created.len() > OPENED_CREATED {
+                self.told().flooded = Some(Instant::now());
+            }
+            for path in created.iter().take(OPENED_CREATED) {
                 match self.sync_one(path) {
                     Ok(_) | Err(SyncError::Document { .. }) => {}
                     Err(error) => return Err(error),
@@ -154,6 +167,8 @@ impl Server {
             }
         }
         self.load_packages().await;
+        self.open_arrived();
+        self.take_in_flood().await;
         let paths = std::mem::take(&mut *self.unsettled.lock().unwrap_or_else(PoisonError::into_inner));
         let questions = paths.iter().filter_map(|path| {
             let document = self.document(path)?;
@@ -189,6 +204,44 @@ impl Server {
         });
         let unanswered = futures::future::join_all(questions).await;
         self.unloaded().extend(unanswered.into_iter().flatten().filter(|path| path.is_file()));
+    }
+
+    /// Waits until a server has taken in files of which not all were opened in it: it asks for a refresh then, once or for each.
+    async fn take_in_flood(&self) {
+        let Some(since) = self.told().flooded.take() else { return };
+        let until = since + FLOODED;
+        while Instant::now() < until {
+            let last = self.refreshed().filter(|refreshed| *refreshed > since);
+            if last.is_some_and(|last| last.elapsed() > FLOOD_QUIET) {
+                return;
+            }
+            tokio::time::sleep(FLOOD_QUIET / 4).await;
+        }
+    }
+
+    fn open_arrived(&self) {
+        let missing = self.not_taken_in();
+        let room = ARRIVED_OPEN.saturating_sub(self.arrived().len() - missing.len());
+        for path in missing.iter().take(room) {
+            // What cannot be opened is named with the answer.
+            if self.sync_one(path).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Files that have come and that the server leaves out of whatever it answers, for they are not open.
+    pub(crate) fn not_taken_in(&self) -> Vec<PathBuf> {
+        let documents = self.documents();
+        self.arrived()
+            .iter()
+            .filter(|path| documents.peek(path).is_none() && path.is_file())
+            .cloned()
+            .collect()
+    }
+
+    fn arrived(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn unloaded(&self) -> MutexGuard<'_, Vec<PathBuf>> {

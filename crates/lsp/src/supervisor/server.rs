@@ -1,6 +1,7 @@
 //! One running server.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -50,6 +51,8 @@ pub struct Server {
     pub(super) ended: watch::Receiver<Option<String>>,
     /// Documents whose new text the server may not have worked in yet, for a server of which that has to be asked.
     pub(super) unsettled: Mutex<Vec<PathBuf>>,
+    /// Files that have come, for a server that knows such only while they are open.
+    pub(super) arrived: Mutex<BTreeSet<PathBuf>>,
     /// A file of each package that has come, for a server that loads such only when it is asked about them.
     pub(super) unloaded: Mutex<Vec<PathBuf>>,
     /// [`Server::serial`] when a save was last announced.

@@ -144,6 +144,7 @@ pub(super) async fn start(
         ended,
         unsettled: Mutex::default(),
         unloaded: Mutex::default(),
+        arrived: Mutex::default(),
         last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),
         foreign: AtomicU64::new(0),

@@ -132,15 +132,18 @@ pub(super) async fn ask(
         first
     };
     let still = match waited {
-        Wait::StillLoading(what) => Some(what),
-        _ => None,
-    };
-    let caveat = still.map(|what| {
-        format!(
+        Wait::StillLoading(what) => Some(format!(
             "{} was still loading ({what}), so this may be incomplete or wrong: ask again later.",
             server.id()
-        )
-    });
+        )),
+        _ => None,
+    };
+    let left_out = if reach == Reach::Project { left_out(server) } else { None };
+    let left_out = left_out.map(|words| format!("{words}. {START_ANEW}"));
+    let caveat = match (still, left_out) {
+        (Some(still), Some(left_out)) => Some(format!("{still} {left_out}")),
+        (still, left_out) => still.or(left_out),
+    };
     match answer {
         Ok(value) => Ok(Answer { value, caveat }),
         // Some servers say "nothing here" with an error (gopls: "Greet is a function, not a method"); the words are worth passing on.
@@ -152,6 +155,15 @@ pub(super) async fn ask(
         Err(error) => Err(failed(server, method, &error)),
     }
 }
+
+/// What a server leaves out of every answer about its project.
+pub(crate) fn left_out(server: &Server) -> Option<String> {
+    let files = server.not_taken_in().len();
+    (files > 0).then(|| format!("{} leaves out {files} files that have come since it started", server.id()))
+}
+
+/// What to do about that.
+pub(crate) const START_ANEW: &str = "`lsp` with action \"reload\" starts it anew, with all of them.";
 
 /// Waits a moment for a registration where a server does not offer a method from the start.
 pub(crate) async fn offered(server: &Server, method: &str) -> bool {

@@ -1,5 +1,7 @@
 //! definition, type_definition, implementation, references.
 
+use std::collections::BTreeSet;
+
 use haft_tool::{Output, ToolError};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -7,9 +9,12 @@ use tokio::time::{Instant, sleep};
 use super::{
     Lsp, LspAction, LspArguments,
     ask::{Reach, is_empty, with_notes},
-    places::{Shower, listed, read},
+    places::{RawPlace, Shower, listed, read},
 };
-use crate::limits::{EMPTY_USES, EMPTY_USES_PAUSE, PLACES, REFERENCES, REQUEST};
+use crate::{
+    limits::{EMPTY_USES, EMPTY_USES_PAUSE, PLACES, REFERENCES, REQUEST},
+    supervisor::Server,
+};
 
 impl Lsp {
     pub(super) async fn navigate(&self, arguments: &LspArguments) -> Result<Output, ToolError> {
@@ -45,6 +50,8 @@ impl Lsp {
 
         let mut places = read(&answer.value);
         places.dedup();
+        let gone = gone(&opened.server, &places);
+        places.retain(|place| !gone.contains(&place.uri));
         let total = places.len();
         let most = if uses { REFERENCES } else { PLACES };
         if uses {
@@ -71,6 +78,25 @@ impl Lsp {
             text.push_str("\n(The declaration is among them.)");
         }
         let text = with_notes(text, [target.note.as_deref(), answer.caveat.as_deref()]);
+        let gone: Vec<String> = gone
+            .iter()
+            .filter_map(|uri| Some(self.checkout.workdir().show(&opened.server.path_of(uri)?)))
+            .collect();
+        let text = if gone.is_empty() {
+            text
+        } else {
+            format!(
+                "{text}\n({id} names places in what is there no more; they are left out: {})",
+                gone.join(", ")
+            )
+        };
         Ok(Output::text(text).structured(json!({ "locations": locations, "total": total, "server": id })))
     }
+}
+
+/// The files among `places` that do not exist, by URI: servers have been seen to remember some (pyrefly one that was open).
+fn gone(server: &Server, places: &[RawPlace]) -> BTreeSet<String> {
+    let uris: BTreeSet<&String> = places.iter().map(|place| &place.uri).collect();
+    let is_gone = |uri: &&String| server.path_of(uri).is_some_and(|path| !path.exists());
+    uris.into_iter().filter(is_gone).cloned().collect()
 }

@@ -142,7 +142,9 @@ impl Project {
     }
 
     pub(crate) fn write(&self, file: &str, text: impl AsRef<[u8]>) {
-        fs::write(self.root.join(file), text).unwrap();
+        let path = self.root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
     }
 }
 
