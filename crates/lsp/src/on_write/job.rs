@@ -10,7 +10,7 @@ use haft_system::{ChangeKind, Planned, TextFile};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    Inner, State,
+    Inner, State, Verified,
     dependants::{self, Dependant, DependantState, Dependants},
     scope, server_name,
 };
@@ -385,13 +385,12 @@ async fn baseline(
     }
     let text = file.before.as_deref().unwrap_or_default();
     // What was verified of just this text will do where nothing else has changed since, and where asking again takes the settling time.
-    let has_text = || server.document(path).is_some_and(|open| **open.lines.text() == *text);
-    let is_as_verified = || {
-        let verified = inner.state().verified.get(&place).copied();
-        !check::awaits_checker(server) && verified == Some(server.told_of_others(path))
-    };
-    if inner.state().ledger.is_clean(&place) && has_text() && (check::is_wordless(server) || is_as_verified())
-    {
+    let is_as_verified = inner.state().verified.get(&place).is_some_and(|verified| {
+        let is_undisturbed =
+            || !check::awaits_checker(server) && verified.others == server.told_of_others(path);
+        *verified.text == *text && (check::is_wordless(server) || is_undisturbed())
+    });
+    if is_as_verified && inner.state().ledger.is_clean(&place) {
         return true;
     }
     let Ok(given) = Given::text(server, path, text) else { return false };
@@ -470,8 +469,11 @@ async fn after(
         Err(why) => Checked::Not(why),
     };
     let is_current = inner.is_current(&file.path, file.write);
-    if is_current && matches!(checked, Checked::Verified(_)) {
-        inner.state().verified.insert(scope(&server, &file.path), others);
+    if is_current
+        && matches!(checked, Checked::Verified(_))
+        && let Some(text) = file.after.clone()
+    {
+        inner.state().verified.insert(scope(&server, &file.path), Verified { text, others });
     }
     let mut results = job.results();
     let key = (server.id().to_owned(), file.shown.clone());

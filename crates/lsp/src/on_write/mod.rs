@@ -58,12 +58,19 @@ struct State {
     heard: HashMap<String, u64>,
     /// Per server how often others had changed files when it last said what it thinks of other files.
     undisturbed: HashMap<String, u64>,
-    /// What [`Server::told_of_others`] was when a server was last asked what it thinks of a file, and has said it.
-    verified: HashMap<Scope, u64>,
+    /// What a server has last looked at.
+    verified: HashMap<Scope, Verified>,
     /// Who used what was changed in a file.
     searched: HashMap<Scope, Searched>,
     /// Reasons why nothing could be verified that were told already.
     told: HashSet<String>,
+}
+
+/// A text of a file of which a server has said what it thinks.
+struct Verified {
+    text: Arc<str>,
+    /// [`Server::told_of_others`] when it was asked.
+    others: u64,
 }
 
 struct Current {
