@@ -115,6 +115,8 @@ impl Server {
         let is_open = |path: &PathBuf| self.documents().peek(path).is_some();
         let mut foreign = interesting.iter().any(|path| !is_open(path));
         let doubtful = self.documents().doubtful();
+        // From before the saves that are announced now: a checker that one of them starts sees all of it.
+        let now = if foreign || !doubtful.is_empty() { self.tick() } else { 0 };
         for path in doubtful {
             let before = self.document(&path).map(|document| document.version);
             match self.sync_one(&path) {
@@ -126,7 +128,6 @@ impl Server {
         }
         if foreign {
             self.foreign.fetch_add(1, Ordering::Relaxed);
-            let now = self.tick();
             self.told().foreign = now;
         }
         if self.spec.opens_created {
