@@ -184,13 +184,14 @@ impl Server {
 
     /// Has packages looked at that have come. Without that gopls leaves them out of references and renames, and what breaks in them is not reported.
     async fn load_packages(&self) {
-        let files = std::mem::take(&mut *self.unloaded());
+        // Forgotten only when that is done: whoever waits for it may be broken off.
+        let files = self.unloaded().clone();
         if files.len() > PACKAGES_ASKED {
             // Each is a run of `go list`. With the folder taken away and given again it looks at all of it at once.
             let folder = folders(&self.root);
             let event = json!({ "event": { "removed": folder, "added": folder } });
-            if self.notify("workspace/didChangeWorkspaceFolders", event).is_err() {
-                self.unloaded().extend(files);
+            if self.notify("workspace/didChangeWorkspaceFolders", event).is_ok() {
+                self.unloaded().retain(|path| !files.contains(path));
             }
             return;
         }
@@ -198,26 +199,27 @@ impl Server {
             let document = json!({ "uri": uri::from_path(path) });
             let start = json!({ "line": 0, "character": 0 });
             let params = json!({ "textDocument": document, "position": start });
-            match self.request("textDocument/documentHighlight", params, REQUEST).await {
-                Ok(_) | Err(RequestError::Refused { .. }) => None,
-                Err(_) => Some(path.clone()),
+            let answer = self.request("textDocument/documentHighlight", params, REQUEST).await;
+            if matches!(answer, Ok(_) | Err(RequestError::Refused { .. })) || !path.is_file() {
+                self.unloaded().retain(|other| other != path);
             }
         });
-        let unanswered = futures::future::join_all(questions).await;
-        self.unloaded().extend(unanswered.into_iter().flatten().filter(|path| path.is_file()));
+        futures::future::join_all(questions).await;
     }
 
     /// Waits until a server has taken in files of which not all were opened in it: it asks for a refresh then, once or for each.
     async fn take_in_flood(&self) {
-        let Some(since) = self.told().flooded.take() else { return };
+        let Some(since) = self.told().flooded else { return };
         let until = since + FLOODED;
         while Instant::now() < until {
             let last = self.refreshed().filter(|refreshed| *refreshed > since);
             if last.is_some_and(|last| last.elapsed() > FLOOD_QUIET) {
-                return;
+                break;
             }
             tokio::time::sleep(FLOOD_QUIET / 4).await;
         }
+        let mut told = self.told();
+        told.flooded = told.flooded.filter(|later| *later > since);
     }
 
     fn open_arrived(&self) {

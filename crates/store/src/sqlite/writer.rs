@@ -43,6 +43,15 @@ struct Later {
     writes: AtomicU64,
 }
 
+/// Lets others ask when it is dropped, even if that is because the runtime has ended.
+struct Asking(Arc<Later>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.is_asked.store(false, Ordering::Release);
+    }
+}
+
 enum Message {
     Write(Box<dyn Job>),
     /// What was answered before it was on the disk is to be brought there. `is_quiet`: nobody has written for a while.
@@ -92,6 +101,8 @@ impl Writer {
         // The end of the store does not wait for this: closing brings everything to the disk.
         let (later, queue) = (Arc::clone(&self.later), self.queue.downgrade());
         tokio::spawn(async move {
+            let asking = Asking(later);
+            let later = &asking.0;
             let mut is_quiet = false;
             for _ in 0..limits::SYNC_ROUNDS {
                 let before = later.writes.load(Ordering::Relaxed);
@@ -101,7 +112,7 @@ impl Writer {
                     break;
                 }
             }
-            later.is_asked.store(false, Ordering::Release);
+            drop(asking);
             if let Some(queue) = queue.upgrade() {
                 // An error says that the store is closed.
                 drop(queue.send(Message::Sync { is_quiet }).await);
