@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use haft_system::changes::is_temporary;
 use rustix::{
     fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags},
     io::Errno,
@@ -39,7 +40,7 @@ pub(crate) struct DiskChanges {
 impl DiskChanges {
     fn note(&mut self, path: PathBuf, change: DiskChange) {
         let change = match (self.files.get(&path), change) {
-            // It was never there, as far as anybody could see. Haft's own temporary files are such; pyright looks at everything anew for one (20 ms).
+            // It was never there, as far as anybody could see. pyright looks at everything anew for a file that comes (20 ms).
             (Some(DiskChange::Created), DiskChange::Deleted) => {
                 self.files.remove(&path);
                 return;
@@ -110,7 +111,12 @@ impl DiskWatch {
                 }
                 let Some(directory) = self.directories.get(&event.wd()) else { continue };
                 let Some(name) = event.file_name() else { continue };
-                let path = directory.join(OsStr::from_bytes(name.to_bytes()));
+                let name = OsStr::from_bytes(name.to_bytes());
+                // Not part of the project, and about to be another file.
+                if is_temporary(name) {
+                    continue;
+                }
+                let path = directory.join(name);
                 let leaves = flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM);
                 let comes = flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
                 match (flags.contains(ReadFlags::ISDIR), leaves, comes) {

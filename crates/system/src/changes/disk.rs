@@ -387,9 +387,20 @@ pub(super) fn differ_in_time(file: &File, before_ns: i128) -> io::Result<()> {
     Ok(())
 }
 
+const TEMP_MARK: &str = ".haft-";
+const TEMP_END: &str = ".tmp";
+
+/// Whether a file of this name is the new content of another, which a commit is about to put into place.
+pub fn is_temporary(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.starts_with(b".")
+        && name.ends_with(TEMP_END.as_bytes())
+        && name.windows(TEMP_MARK.len()).any(|part| part == TEMP_MARK.as_bytes())
+}
+
 /// The hidden name beside a target that holds its new content until it is renamed into place.
 pub(super) fn temp_name(target: &OsStr, id: &str) -> OsString {
-    let suffix = format!(".haft-{id}.tmp");
+    let suffix = format!("{TEMP_MARK}{id}{TEMP_END}");
     let room = crate::limits::MAX_NAME_BYTES - 1 - suffix.len();
     let name = target.as_bytes();
     let mut kept = name.len().min(room);

@@ -9,6 +9,7 @@ use std::{
 };
 
 use rustix::io::Errno;
+use tokio::sync::oneshot;
 
 use super::{
     ChangeError, Engine,
@@ -20,8 +21,13 @@ use super::{
 use crate::{beneath, clock};
 
 impl Engine {
-    /// Carries out a plan; answers with warnings. Holds the lock on the journal throughout.
-    pub(super) fn commit(&self, plan: Plan, by: &str) -> Result<Vec<String>, ChangeError> {
+    /// Carries out a plan: everything that leaves the files alone at once, the rest when `go` says so. Holds the lock on the journal throughout.
+    pub(super) fn commit(
+        &self,
+        plan: Plan,
+        by: &str,
+        go: oneshot::Receiver<()>,
+    ) -> Result<Done, ChangeError> {
         let _lock = journal::lock(&self.journal_dir)?;
         let mut warnings: Vec<String> = self.recover()?.into_iter().map(|recovery| recovery.text).collect();
         let (mut checked, missing) = self.check(plan.slots)?;
@@ -32,14 +38,32 @@ impl Engine {
         }
         checked.retain(|checked| !checked.slot.is_idle());
         if checked.is_empty() {
-            return Ok(warnings);
+            return Ok(Done { warnings, unsynced: BTreeSet::new() });
         }
         let mut job = Job::new(self, checked, missing, by);
-        job.run()?;
+        job.run(go)?;
         warnings.append(&mut job.warnings);
-        Ok(warnings)
+        // Where there is a marker, they were synced before it.
+        let unsynced = if job.prepared { BTreeSet::new() } else { job.directories() };
+        Ok(Done { warnings, unsynced })
+    }
+
+    /// Makes what was put into place survive a loss of power; answers with a warning where that is not certain.
+    pub(super) fn sync(&self, directories: &BTreeSet<PathBuf>) -> Option<String> {
+        let failed = directories.iter().find_map(|directory| self.disk.sync_directory(directory).err())?;
+        tracing::warn!(error = %failed, "the directory of a changed file could not be synced");
+        Some(NOT_DURABLE.to_owned())
     }
 }
+
+/// What a commit did.
+pub(super) struct Done {
+    pub(super) warnings: Vec<String>,
+    /// Directories that have to be synced before the change survives a loss of power.
+    pub(super) unsynced: BTreeSet<PathBuf>,
+}
+
+const NOT_DURABLE: &str = "The disk reports errors: after a loss of power the change may be gone.";
 
 /// What stopped a commit.
 enum Trouble {
@@ -47,6 +71,8 @@ enum Trouble {
     Stale { file: String, why: String },
     /// A system call failed.
     Failed { file: String, doing: &'static str, source: io::Error },
+    /// The commit was given up before anything was put into place.
+    CalledOff,
 }
 
 struct Step {
@@ -124,8 +150,10 @@ impl<'a> Job<'a> {
         &self.engine.disk
     }
 
-    fn run(&mut self) -> Result<(), ChangeError> {
-        let result = self.stage().and_then(|()| self.put_into_place());
+    fn run(&mut self, go: oneshot::Receiver<()>) -> Result<(), ChangeError> {
+        // An error means that nobody waits for the change any more, for the process is about to end.
+        let go = || go.blocking_recv().map_err(|_| Trouble::CalledOff);
+        let result = self.stage().and_then(|()| go()).and_then(|()| self.put_into_place());
         match result {
             Ok(()) => {
                 self.finish();
@@ -232,13 +260,16 @@ impl<'a> Job<'a> {
         for step in &mut self.steps {
             put_step(&self.engine.disk, step)?;
         }
+        if !self.prepared {
+            return Ok(());
+        }
         // Before the marker: a marker that survives a loss of power which the renames do not would make them final.
         for directory in self.directories() {
             let file = self.engine.workdir.show(&directory);
             let failed = |source| Trouble::Failed { file, doing: "syncing the directory", source };
             self.disk().sync_directory(&directory).map_err(failed)?;
         }
-        if self.prepared { self.mark_committed() } else { Ok(()) }
+        self.mark_committed()
     }
 
     fn mark_committed(&mut self) -> Result<(), Trouble> {
@@ -250,8 +281,7 @@ impl<'a> Job<'a> {
         // With the marker there, nothing may be taken back any more: a crash in the middle of that would be taken for success.
         if let Err(error) = journal::unmark(self.disk(), &self.folder) {
             tracing::warn!(%error, folder = %self.folder.display(), "the end of a change could not be recorded durably");
-            self.warnings
-                .push("The disk reports errors: after a loss of power the change may be gone.".to_owned());
+            self.warnings.push(NOT_DURABLE.to_owned());
             return Ok(());
         }
         Err(Trouble::Failed { file: "the journal".into(), doing: "writing", source })
@@ -365,6 +395,7 @@ impl Trouble {
                 ChangeError::RolledBack { file, doing, source }
             }
             Trouble::Failed { file, doing, source } => ChangeError::Io { file, doing, source },
+            Trouble::CalledOff => ChangeError::Bug(self.in_words()),
         }
     }
 
@@ -374,6 +405,7 @@ impl Trouble {
             Trouble::Failed { file, doing, source } => {
                 format!("{doing} {file} failed: {}", crate::paths::plain(source))
             }
+            Trouble::CalledOff => "the change was called off, for the process is ending".to_owned(),
         }
     }
 }

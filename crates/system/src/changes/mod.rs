@@ -1,8 +1,8 @@
 //! Changes to files: captured, checked, committed all or nothing (SPEC C1).
 //!
 //! A tool captures what it is about to change ([`Changes::capture`]), works out the new contents in memory, and hands the whole set to
-//! [`Changes::commit`]. The commit refuses if any file is no longer as captured; writes every new content beside its target; keeps the
-//! old contents in a journal; renames everything into place; and takes it all back when a step fails. When the process dies in the
+//! [`Changes::commit`]. The commit refuses if any file is no longer as captured; writes every new content beside its target, while observers look
+//! at the old ones; keeps the old contents in a journal; renames everything into place; and takes it all back when a step fails. When the process dies in the
 //! middle, the next [`Changes::open`] on the same journal finishes the job. Whoever needs to see every write (diagnostics, the
 //! page's diff) is a [`ChangeObserver`]; no tool knows who watches.
 
@@ -25,11 +25,12 @@ use futures::{FutureExt, future::join_all};
 use haft_tool::{Output, ToolError};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use disk::Disk;
-pub use disk::StepHook;
+pub use disk::{StepHook, is_temporary};
 pub use error::ChangeError;
+use job::Done;
 use plan::Plan;
 
 use crate::paths::{ResolvedPath, Workdir};
@@ -221,10 +222,11 @@ pub struct Note {
 /// Sees every commit, before and after. It must not commit by itself through the same [`Changes`]: it would wait for its own turn to end.
 #[async_trait]
 pub trait ChangeObserver: Send + Sync {
-    /// The files are still as they were. The commit may yet be refused; then `after` is not called.
+    /// The files are still as they were, and stay so until it returns; new contents may lie beside them ([`is_temporary`]). The commit may yet be refused; then `after`
+    /// is not called.
     async fn before(&self, planned: &[Planned]);
 
-    /// All of it is on the disk. Called even when the caller of the commit has given up waiting.
+    /// All of it is in place. Called even when the caller of the commit has given up waiting.
     async fn after(&self, committed: &[Planned]) -> Option<Note>;
 }
 
@@ -347,24 +349,37 @@ impl Inner {
         let mut committed =
             Committed { files: plan.files(), unchanged: plan.unchanged(), ..Committed::default() };
         let mut warnings = Vec::new();
-        let watched = !planned.is_empty();
-        if watched {
+        if planned.is_empty() {
+            observers.clear();
+        }
+        // The new contents are written beside the files while the observers look at the old ones.
+        let (go, gone) = oneshot::channel();
+        let engine = Arc::clone(&self.engine);
+        let commit = blocking(move || engine.commit(plan, &by, gone));
+        let before = async {
             let calls =
                 observers.iter().map(|observer| AssertUnwindSafe(observer.before(&planned)).catch_unwind());
-            warnings.extend(
-                join_all(calls).await.into_iter().filter_map(|result| result.err().map(|_| failed())),
-            );
-        }
+            let calls = join_all(calls).await;
+            // An error means that the commit was refused.
+            let _ = go.send(());
+            calls.into_iter().filter_map(|result| result.err().map(|_| failed())).collect::<Vec<_>>()
+        };
+        let (done, failed_before) = tokio::join!(commit, before);
+        let Done { warnings: told, unsynced } = done?;
+        warnings.extend(told);
+        warnings.extend(failed_before);
+        // And the directories are synced while the observers look at the new ones.
         let engine = Arc::clone(&self.engine);
-        warnings.splice(0..0, blocking(move || engine.commit(plan, &by)).await?);
-        if watched {
-            let calls =
-                observers.iter().map(|observer| AssertUnwindSafe(observer.after(&planned)).catch_unwind());
-            for result in join_all(calls).await {
-                match result {
-                    Ok(note) => committed.notes.extend(note),
-                    Err(_) => warnings.push(failed()),
-                }
+        let synced = blocking(move || Ok(engine.sync(&unsynced)));
+        let after = join_all(
+            observers.iter().map(|observer| AssertUnwindSafe(observer.after(&planned)).catch_unwind()),
+        );
+        let (synced, after) = tokio::join!(synced, after);
+        warnings.extend(synced?);
+        for result in after {
+            match result {
+                Ok(note) => committed.notes.extend(note),
+                Err(_) => warnings.push(failed()),
             }
         }
         committed.warnings = warnings;
