@@ -24,6 +24,7 @@ mod rename;
 
 pub mod servers;
 mod stage;
+mod stamp;
 mod supervisor;
 mod tool;
 pub mod uri;

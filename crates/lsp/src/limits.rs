@@ -117,8 +117,21 @@ pub(crate) const HOVER_CHARS: usize = 8000;
 pub(crate) const OTHER_LINES: usize = 8;
 /// Directories that are looked into for root markers when no file is named.
 pub(crate) const SCANNED_DIRECTORIES: usize = 2000;
+/// For so long what a server says of its configuration may be about the same again.
+pub(crate) const MISREAD_ONCE: Duration = Duration::from_secs(2);
+/// How long after a server has said that a file is in no build it is made to look again, and how often.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
+pub(crate) const LOOKS_AGAIN: u32 = 2;
+/// How soon after files have come or gone a server begins to look again, and how long that may take.
+pub(crate) const RECHECK_BEGINS: Duration = Duration::from_millis(300);
+pub(crate) const RECHECK: Duration = Duration::from_secs(10);
+/// How long a server that reads changed files by itself is given to, and how soon it is asked again whether it has. rust-analyzer needs 1 to 150 ms.
+pub(crate) const READ_LATE: Duration = Duration::from_secs(3);
+pub(crate) const READ_LATE_POLL: Duration = Duration::from_millis(2);
 /// How deep that search goes below the working directory.
 pub(crate) const SCAN_DEPTH: usize = 6;
+/// What changed less than this before that search may change again and look the same.
+pub(crate) const SCAN_DOUBT: Duration = Duration::from_millis(50);
 /// Servers that a call without a file may start.
 pub(crate) const STARTED_AT_ONCE: usize = 6;
 

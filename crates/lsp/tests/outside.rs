@@ -444,3 +444,123 @@ async fn rust_analyzer_and_an_open_file() {
     assert_eq!(watched.said(&[("src/m.rs", "pub const D: u32 = 2;\n")]).await.new, Vec::<String>::new());
     assert_eq!(watched.said(&[("src/m.rs", "pub const E: u32 = 2;\n")]).await.new, ["src/main.rs:4"]);
 }
+
+/// A question right after a file has come is answered from what is there now.
+async fn comes_back(program: &str, server: &str, without_some: &[&str]) {
+    let Some(path) = path_with(&[program]) else { return };
+    let util = "def greet(x: int) -> int:\n    return x\n";
+    let files = [
+        ("pyproject.toml", "[project]\nname = \"p\"\nversion = \"1\"\n"),
+        ("util.py", util),
+        ("main.py", "from util import greet\n\ngreet(1)\n"),
+    ];
+    let project = without(Project::new("project", path, &files), without_some);
+    let definition = async || {
+        let answer = project.ask("definition", "main.py", 3, "greet").await;
+        assert!(!answer.is_error && !answer.all_text().contains("still loading"), "{answer:?}");
+        let place = |one: &serde_json::Value| format!("{}:{}", one["file"].as_str().unwrap(), one["line"]);
+        answer.structured["locations"].as_array().unwrap().iter().map(place).collect::<Vec<_>>()
+    };
+    assert_eq!(definition().await, ["util.py:1"], "{server}");
+    for round in 0..10 {
+        fs::remove_file(project.root.join("util.py")).unwrap();
+        // Asked or not, it has to notice.
+        if round % 2 == 0 {
+            assert_ne!(definition().await, ["util.py:1"], "{server} in round {round}");
+        }
+        project.write("util.py", util);
+        assert_eq!(definition().await, ["util.py:1"], "{server} in round {round}");
+    }
+    project.checkout.servers().shut_down().await;
+}
+
+#[tokio::test]
+async fn a_file_comes_back_and_is_there() {
+    comes_back("pyright-langserver", "pyright", &["ruff"]).await;
+    comes_back("basedpyright-langserver", "basedpyright", &["pyright", "ruff"]).await;
+    comes_back("ty", "ty", &["pyright", "basedpyright", "ruff"]).await;
+    comes_back("pyrefly", "pyrefly", &["pyright", "basedpyright", "ty", "ruff"]).await;
+}
+
+/// What others do to a file that is not open is in the next answer.
+#[tokio::test]
+async fn rust_analyzer_has_read_what_it_was_told_of() {
+    let Some(path) = path_with(&["rust-analyzer", "cargo"]) else { return };
+    let callee = "pub fn greet(x: u32) -> u32 {\n    x\n}\n";
+    let files = [
+        ("Cargo.toml", "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
+        ("src/main.rs", "mod a;\n\nfn main() {\n    a::greet(1);\n}\n"),
+        ("src/a.rs", callee),
+    ];
+    let project = Project::new("project", path, &files);
+    let definition = async || project.places("definition", "src/main.rs", 4, "greet").await;
+    assert_eq!(definition().await, ["src/a.rs:1"]);
+    for round in 0..30 {
+        let lines = round % 5 + 1;
+        if round % 6 == 5 {
+            fs::remove_file(project.root.join("src/a.rs")).unwrap();
+            assert_eq!(definition().await, Vec::<String>::new(), "gone in round {round}");
+        }
+        let ends = if round % 2 == 0 { "\n" } else { "\r\n" };
+        project.write("src/a.rs", format!("{}{}", ends.repeat(lines), callee.replace('\n', ends)));
+        assert_eq!(definition().await, [format!("src/a.rs:{}", lines + 1)], "round {round}");
+    }
+    project.checkout.servers().shut_down().await;
+}
+
+/// Python's servers go on with their defaults, or with what they had before, where their configuration cannot be read.
+async fn misread(program: &str, server: &str, config: &str, reason: &str, without_some: &[&str]) {
+    let Some(path) = path_with(&[program]) else { return };
+    let files = [("pyproject.toml", ""), (config, "[broken\n"), ("a.py", "x: int = 1\n")];
+    let watched = Watched::new(without(Project::new("project", path, &files), without_some));
+    let is_misread = async |after: &str| {
+        let answer = watched.project.lsp(json!({ "action": "diagnostics", "file": "a.py" })).await;
+        assert_eq!(answer.structured["verified"], false, "{after}: {answer:?}");
+        let text = answer.all_text();
+        let said = format!("{server}: it did not take the project's configuration as it is ({reason}");
+        assert!(text.contains(&said) && !text.contains("No problems"), "{after}: {text}");
+    };
+    is_misread("the start").await;
+    let note = watched.write(&[("a.py", "x: int = 2\n")]).await;
+    assert_eq!(note.structured["verified"], false, "{note:?}");
+    let text = note.text.unwrap();
+    assert!(text.contains("did not take") && !text.contains("No new problems"), "{text}");
+    let mended = if config.ends_with("json") { "{}" } else { "" };
+    for round in ["once", "twice"] {
+        watched.project.write(config, mended);
+        assert!(is_clean(&watched, "a.py", &format!("mended {round}")).await);
+        assert!(watched.said(&[("a.py", &format!("x: int = 3  # {round}\n"))]).await.verified);
+        watched.project.write(config, "[broken\n");
+        is_misread(&format!("broken again {round}")).await;
+    }
+    watched.project.checkout.servers().shut_down().await;
+}
+
+#[tokio::test]
+async fn pyright_and_a_configuration_that_it_cannot_read() {
+    misread("pyright-langserver", "pyright", "pyrightconfig.json", "Config file ", &["ruff"]).await;
+}
+
+#[tokio::test]
+async fn basedpyright_and_a_configuration_that_it_cannot_read() {
+    let without_some = ["pyright", "ruff"];
+    misread("basedpyright-langserver", "basedpyright", "pyrightconfig.json", "Config file ", &without_some)
+        .await;
+}
+
+#[tokio::test]
+async fn ty_and_a_configuration_that_it_cannot_read() {
+    let without_some = ["pyright", "basedpyright", "ruff"];
+    misread("ty", "ty", "ty.toml", "Failed to load project", &without_some).await;
+}
+
+#[tokio::test]
+async fn pyrefly_and_a_configuration_that_it_cannot_read() {
+    misread("pyrefly", "pyrefly", "pyrefly.toml", "/", &["pyright", "basedpyright", "ty", "ruff"]).await;
+}
+
+#[tokio::test]
+async fn ruff_and_a_configuration_that_it_cannot_read() {
+    let without_some = ["pyright", "basedpyright", "ty", "pyrefly"];
+    misread("ruff", "ruff", "ruff.toml", "Failed to ", &without_some).await;
+}

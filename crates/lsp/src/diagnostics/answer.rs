@@ -21,24 +21,28 @@ use crate::{
 /// What the servers of a file say about it as it is on the disk. "No problems" only when each of them has analysed exactly this text.
 pub(crate) async fn of_file(checkout: &Checkout, path: &Path, shown: &str) -> Result<Output, ToolError> {
     let servers = checkout.servers_for(path).await?;
-    let asked = servers
-        .iter()
-        .map(|server| async move { (server.id().to_owned(), of_server(server, path, shown).await) });
+    let asked = servers.iter().map(|server| async move { (server, of_server(server, path, shown).await) });
     let mut lists: Vec<Vec<Diagnostic>> = Vec::new();
     let mut by: Vec<String> = Vec::new();
     let mut why_not: Vec<String> = Vec::new();
-    for (id, checked) in join_all(asked).await {
+    for (server, checked) in join_all(asked).await {
+        let id = server.id();
         match checked {
             Checked::Verified(list) => {
                 lists.push(list.into_iter().filter(|one| one.severity.matters()).collect());
-                by.push(id);
+                // What it finds by other rules is worth knowing; what it does not find says nothing.
+                match server.misread() {
+                    Some(why) => why_not.push(format!("{id}: {why}")),
+                    None => by.push(id.to_owned()),
+                }
             }
             Checked::Not(why) => why_not.push(format!("{id}: {why}")),
         }
     }
     let found = merge(&lists);
     let mut text = match (found.is_empty(), by.is_empty()) {
-        (_, true) => String::new(),
+        (true, true) => String::new(),
+        (false, true) => format!("{} in `{shown}`:\n{}", capital(&counted(&found, "")), listed(&found)),
         (true, false) => format!("No problems in `{shown}` ({}).\n", by.join(", ")),
         (false, false) => {
             format!("{} in `{shown}` ({}):\n{}", capital(&counted(&found, "")), by.join(", "), listed(&found))
@@ -46,7 +50,7 @@ pub(crate) async fn of_file(checkout: &Checkout, path: &Path, shown: &str) -> Re
     };
     if !why_not.is_empty() {
         text.push_str(&format!("Not verified by {}.\n", why_not.join("; ")));
-        if by.is_empty() {
+        if by.is_empty() && found.is_empty() {
             let again = if why_not.iter().all(|why| why.contains(NOT_ANALYSED)) {
                 "Use"
             } else {

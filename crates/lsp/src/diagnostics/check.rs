@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     client::RequestError,
-    limits::{CHECK_COLD, PULL, RECONFIGURED, RECONFIGURES_AFTER, SAVE_AGAIN, SAVES_AGAIN},
+    limits::{
+        CHECK_COLD, LOOK_AGAIN, LOOKS_AGAIN, PULL, RECONFIGURED, RECONFIGURES_AFTER, SAVE_AGAIN, SAVES_AGAIN,
+    },
     servers::Readiness,
     supervisor::{Asked, Document, Published, Server, ServerState, Work},
 };
@@ -153,6 +155,8 @@ struct Wait<'a> {
     pulled_at_refresh: Option<u64>,
     barrier: Option<BoxFuture<'a, Result<(), RequestError>>>,
     barrier_asked: bool,
+    /// How often it was made to look again because it had the file in no build.
+    looked_again: u32,
     /// What the server has said of the text was before it was told of other changes.
     outdated: bool,
     /// What it has said of the text before counts.
@@ -228,6 +232,7 @@ impl<'a> Wait<'a> {
             pulled_at_refresh: None,
             barrier: None,
             barrier_asked: false,
+            looked_again: 0,
             outdated,
             stands,
             ready: true,
@@ -258,6 +263,11 @@ impl<'a> Wait<'a> {
             let now = Instant::now();
             let Ok(again) = self.save_again(now) else { return Checked::Not(self.gone()) };
             let wake = match self.settle.verdict(now) {
+                Verdict::Settled(_) if self.looked_again > 0 && self.barrier.is_some() => None,
+                Verdict::Settled(found) if self.is_doubtful(&found) => {
+                    self.look_again();
+                    continue;
+                }
                 Verdict::Settled(found) => return Checked::Verified(found),
                 Verdict::GivenUp(why) => return Checked::Not(why),
                 Verdict::Nudge => {
@@ -312,6 +322,23 @@ impl<'a> Wait<'a> {
                 () = tokio::time::sleep_until(wake) => {}
             }
         }
+    }
+
+    /// gopls has a file in no build for a moment where files of its module have just gone.
+    fn is_doubtful(&self, found: &[Diagnostic]) -> bool {
+        self.rules.by_request
+            && self.looked_again < LOOKS_AGAIN
+            && rules::not_analysed(self.server.spec(), found).is_some()
+    }
+
+    fn look_again(&mut self) {
+        self.looked_again += 1;
+        let (server, path) = (self.server, self.given.document.path.clone());
+        let again = async move {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            pull::diagnose(server, &[&path], server.tick(), PULL).await
+        };
+        self.barrier = Some(again.boxed());
     }
 
     fn await_save(&mut self) {
@@ -502,6 +529,22 @@ fn expected_checks(server: &Server, rules: Rules) -> Checks {
     }
 }
 
+/// Waits until a checker has ended that began after the last save, or the server is gone.
+pub(crate) async fn checker_ended(server: &Arc<Server>) {
+    let rules = rules::of(server.spec());
+    let mut changes = server.changes();
+    // An error means that the server is gone.
+    let is_over = |_: &_| server.gone().is_some() || expected_checks(server, rules) == Checks::No;
+    let _ = changes.wait_for(is_over).await;
+}
+
+/// [`Server::serial`] when a checker last began.
+pub(crate) fn last_checker(server: &Server) -> Option<u64> {
+    let external = rules::of(server.spec()).external?;
+    let work = server.work();
+    work.iter().filter(|(token, _)| token.starts_with(external.token)).map(|(_, work)| work.begun_at).max()
+}
+
 /// Whether the server has to be told that something was saved, although the text is as it had it: its checker runs after saves only, and others have changed files since the last.
 fn needs_save(server: &Server) -> bool {
     rules::of(server.spec()).external.is_some() && server.told_of_foreign() > server.last_save()
@@ -515,7 +558,8 @@ fn is_outdated(server: &Server, document: &Document) -> bool {
         return !server.names_versions();
     }
     if pull::diagnoses(server) {
-        told > server.diagnosed().max(document.given_at)
+        // What it publishes of its own accord is a part at first.
+        told.max(document.given_at) > server.diagnosed()
     } else {
         !server.names_versions() || told > document.given_at
     }

@@ -376,9 +376,9 @@ mod tests {
         settle.on(published(Some(3), &["new"]), start + ms(600));
         assert_eq!(settle.verdict(start + ms(600)), Verdict::Wait(Some(start + ms(60_000))));
         settle.on(Event::ExternalEnded, start + ms(601));
-        assert_eq!(settle.verdict(start + ms(601)), Verdict::Wait(Some(start + ms(621))));
+        assert_eq!(settle.verdict(start + ms(601)), Verdict::Wait(Some(start + ms(611))));
         assert_eq!(
-            settle.verdict(start + ms(621)),
+            settle.verdict(start + ms(611)),
             Verdict::Settled(vec![problem("native"), problem("new")])
         );
     }

@@ -147,6 +147,11 @@ impl Job {
         tokio::time::timeout_at(until, own).await.is_ok()
     }
 
+    async fn own(&self) {
+        // An error means that the job is gone.
+        let _ = self.progress.subscribe().wait_for(|progress| progress.own).await;
+    }
+
     pub(super) async fn finished_by(&self, until: Instant) -> bool {
         let mut progress = self.progress.subscribe();
         let finished = progress.wait_for(|progress| progress.finished);
@@ -307,15 +312,17 @@ pub(super) async fn run(
         join_all(checks).await;
         job.progress.send_replace(Progress { own: true, finished: false });
     };
-    // The server works on both at once, so the one is not waited for before the other is asked.
     let is_beside = |server: &Arc<Server>| beside.iter().any(|one| Arc::ptr_eq(one, server));
-    let told = join_all(dependants.iter().map(|of| {
-        let (job, is_beside, since) = (&job, is_beside(&of.server), of.server.tick());
-        async move { if is_beside { None } else { all_told_after(job, &of.server, since).await } }
+    let rest = join_all(dependants.iter().map(|of| {
+        let (inner, job, marks, is_beside, since) =
+            (&inner, &job, &marks, is_beside(&of.server), of.server.tick());
+        async move {
+            // The server works on both at once, so the one is not waited for before the other is asked.
+            let told = if is_beside { None } else { all_told_after(job, &of.server, since).await };
+            others(inner, job, of, marks, complete, told).await;
+        }
     }));
-    let ((), told) = tokio::join!(own, told);
-    let rest = dependants.iter().zip(told);
-    join_all(rest.map(|(of, told)| others(&inner, &job, of, &marks, complete, told))).await;
+    tokio::join!(own, rest);
 }
 
 /// Notes what is going to be looked at beside the files of the commit, so that a result that comes before that can say so.
@@ -544,23 +551,15 @@ async fn others(
             open.into_iter().filter(|path| !job.names(path) && known(path) && !of.files.contains(path));
         asked.extend(more.take(OTHER_FILES.saturating_sub(of.files.len())));
     }
-    let until = Instant::now() + patience(server);
     let mut settled: Vec<(Option<String>, DependantState)> = Vec::new();
-    // One after the other, for some servers do one thing at a time and cannot be broken off: the next write must not stand behind a dozen files.
-    for path in &asked {
-        let (name, write, commits) = (shown(path), inner.writes(path), inner.commits(path));
-        let is_last = job.files.iter().all(|file| inner.is_current(&file.path, file.write));
-        let checked = if is_last {
-            dependants::after(server, path, &name, until).await
-        } else {
-            Checked::Not("the file that it uses was changed again".into())
-        };
+    for (path, (writes, checked)) in asked.iter().zip(look_at(inner, job, server, &asked).await) {
+        let name = shown(path);
         let state = match &checked {
             Checked::Verified(_) => DependantState::LookedAt,
             Checked::Not(why) => DependantState::Left(format!("{}: {why}", server.id())),
         };
         if state == DependantState::LookedAt {
-            found.push(other(server, path, name.clone(), (write, commits), checked, complete));
+            found.push(other(server, path, name.clone(), writes, checked, complete));
         }
         settled.push((Some(name), state));
     }
@@ -594,6 +593,47 @@ async fn others(
     let mut state = inner.state();
     state.heard.insert(server_name(server), serial);
     state.undisturbed.insert(server_name(server), server.foreign_changes());
+}
+
+/// What a server thinks of files that are not of the commit, in their order, with the numbers of their writes and commits.
+async fn look_at(
+    inner: &Inner,
+    job: &Job,
+    server: &Arc<Server>,
+    asked: &[PathBuf],
+) -> Vec<((u64, u64), Checked)> {
+    let look = async |path: &PathBuf, until| {
+        let writes = (inner.writes(path), inner.commits(path));
+        let is_last = job.files.iter().all(|file| inner.is_current(&file.path, file.write));
+        let checked = if is_last {
+            dependants::after(server, path, &inner.checkout.workdir().show(path), until).await
+        } else {
+            Checked::Not("the file that it uses was changed again".into())
+        };
+        (writes, checked)
+    };
+    if rules::of(server.spec()).external.is_none() {
+        job.own().await;
+        let until = Instant::now() + patience(server);
+        let mut looked = Vec::new();
+        // One after the other, for some servers do one thing at a time and cannot be broken off: the next write must not stand behind a dozen files.
+        for path in asked {
+            looked.push(look(path, until).await);
+        }
+        return looked;
+    }
+    // What is to be known of these is known when the checker ends. That another begins is waited for with the files of the commit.
+    tokio::select! {
+        () = check::checker_ended(server) => {}
+        () = job.own() => {}
+    }
+    let look_at_all = || {
+        let until = Instant::now() + patience(server);
+        join_all(asked.iter().map(move |path| look(path, until)))
+    };
+    let begun = check::last_checker(server);
+    let (looked, ()) = tokio::join!(look_at_all(), job.own());
+    if check::last_checker(server) == begun { looked } else { look_at_all().await }
 }
 
 fn other(

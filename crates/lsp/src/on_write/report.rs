@@ -359,7 +359,10 @@ fn digest(state: &mut State, results: &[Found]) -> Digest {
                         digest.new.push(one);
                     }
                 }
-                if is_own {
+                if let Some(why) = found.server.misread().filter(|_| is_own) {
+                    // What it finds by other rules is news all the same; what it does not find says nothing.
+                    digest.unverified.push((server, found.shown.clone(), why));
+                } else if is_own {
                     if !digest.by.contains(&server) {
                         digest.by.push(server);
                     }

@@ -2,14 +2,12 @@
 //! the workspace that it says it is part of where a language has such a thing.
 
 use std::{
-    collections::HashSet,
-    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use super::{Hoist, ServerSpec};
-use crate::limits::{RESCANNED_FILES, SCAN_DEPTH, SCANNED_DIRECTORIES};
+use crate::limits::RESCANNED_FILES;
 
 /// A root and why it is one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,39 +23,6 @@ pub fn find_root(spec: &ServerSpec, file: &Path, workdir: &Path) -> Option<RootF
     let above = || file.ancestors().skip(1).take_while(|directory| directory.starts_with(workdir));
     let nearest = above().find_map(|directory| marked(spec, directory))?;
     Some(hoisted(spec, nearest, workdir))
-}
-
-/// The roots of a server anywhere below the working directory, nearest to it first; ignored directories are left out. Bounded: see the
-/// crate's limits.
-pub fn scan(specs: &[&ServerSpec], workdir: &Path) -> Vec<(String, RootFound)> {
-    let mut found: Vec<(String, RootFound)> = Vec::new();
-    let walk = ignore::WalkBuilder::new(workdir)
-        .max_depth(Some(SCAN_DEPTH))
-        .hidden(true)
-        .require_git(false)
-        .filter_entry(|entry| {
-            entry.file_type().is_some_and(|kind| kind.is_dir()) && !is_foreign(entry.file_name().to_str())
-        })
-        .build();
-    for entry in walk.flatten().take(SCANNED_DIRECTORIES) {
-        let names = names_in(entry.path());
-        for spec in specs {
-            // Looked up in what the directory has: asking the file system for each of a hundred markers takes longer than the search that this is for.
-            if !spec.markers.iter().any(|marker| may_have(&names, marker)) {
-                continue;
-            }
-            let Some(root) = marked(spec, entry.path()) else { continue };
-            let root = hoisted(spec, root, workdir);
-            if !found.iter().any(|(id, known)| *id == spec.id && known.root == root.root) {
-                found.push((spec.id.clone(), root));
-            }
-        }
-    }
-    found.sort_by(|(_, one), (_, other)| {
-        let depth = |found: &RootFound| found.root.components().count();
-        depth(one).cmp(&depth(other)).then_with(|| one.root.cmp(&other.root))
-    });
-    found
 }
 
 /// Some file of each server's languages below a root, found in one walk: the nearest to it, then the first by name.
@@ -91,23 +56,8 @@ pub(crate) fn is_foreign(name: Option<&str>) -> bool {
     matches!(name, Some("node_modules" | "target" | "vendor" | "__pycache__" | "venv" | "site-packages"))
 }
 
-fn names_in(directory: &Path) -> HashSet<OsString> {
-    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
-}
-
-/// Whether a directory with these entries can have a marker; it has none where that is false.
-fn may_have(names: &HashSet<OsString>, marker: &str) -> bool {
-    match marker.strip_prefix("*.") {
-        // One that lies deeper is left to the file system.
-        None => marker.contains('/') || names.contains(OsStr::new(marker)),
-        Some(extension) => {
-            names.iter().any(|name| Path::new(name).extension() == Some(OsStr::new(extension)))
-        }
-    }
-}
-
 /// Whether a directory is a root: the first marker that is there, in the order of the table.
-fn marked(spec: &ServerSpec, directory: &Path) -> Option<RootFound> {
+pub(super) fn marked(spec: &ServerSpec, directory: &Path) -> Option<RootFound> {
     spec.markers.iter().find_map(|marker| {
         let path = match marker.strip_prefix("*.") {
             None => Some(directory.join(marker)).filter(|path| path.exists()),
@@ -126,7 +76,7 @@ fn marked(spec: &ServerSpec, directory: &Path) -> Option<RootFound> {
     })
 }
 
-fn hoisted(spec: &ServerSpec, nearest: RootFound, workdir: &Path) -> RootFound {
+pub(super) fn hoisted(spec: &ServerSpec, nearest: RootFound, workdir: &Path) -> RootFound {
     let further: Vec<&Path> =
         nearest.root.ancestors().skip(1).take_while(|directory| directory.starts_with(workdir)).collect();
     match spec.hoist {

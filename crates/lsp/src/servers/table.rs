@@ -60,7 +60,7 @@ pub enum Readiness {
     Reports,
     /// It says so with `experimental/serverStatus` (rust-analyzer).
     ServerStatus,
-    /// It reports nothing and answers when it can.
+    /// It answers when it can; what it reports has nothing to do with that.
     None,
 }
 
@@ -134,12 +134,22 @@ pub struct ServerSpec {
     /// Of files that have come it knows only those that are open.
     #[serde(default)]
     pub loads_open_only: bool,
+    /// It reads files that have changed some time after it was told of them, and can be asked with this method what it has of one.
+    #[serde(default)]
+    pub reads_late: Option<String>,
+    /// After files have come or gone it answers from what it knew before, until work that it reports is done.
+    #[serde(default)]
+    pub rechecks: bool,
     /// A package that has come is not looked at before something is asked about a file of it.
     #[serde(default)]
     pub loads_when_asked: bool,
     /// It has to be told which part of a document a new text replaces, even where that is all of it.
     #[serde(default)]
     pub ranged_changes: bool,
+    /// Parts of the errors (messages, lines on stderr) with which it says that it has not taken its configuration as it is. It goes on with its defaults, or with what it had before,
+    /// and its answers look like any others.
+    #[serde(default)]
+    pub misread: Vec<String>,
     /// A search for symbols without a file may start it. Not so for data formats and prose.
     #[serde(default = "yes")]
     pub searchable: bool,
@@ -437,8 +447,11 @@ fn blank(id: &str, change: &ServerOverride) -> Result<ServerSpec, TableError> {
         resync_dependants: false,
         opens_created: false,
         loads_open_only: false,
+        reads_late: None,
+        rechecks: false,
         loads_when_asked: false,
         ranged_changes: false,
+        misread: Vec::new(),
         searchable: true,
         install: Install::default(),
         disabled: false,

@@ -14,7 +14,7 @@ use haft_tool::ToolError;
 
 use super::{Key, Server, Servers, StartError};
 use crate::limits::{FOUND_FOR, FOUND_PLACES};
-use crate::servers::{self, Found, Group, NotFound, Role, RootFound, ServerSpec, Table};
+use crate::servers::{self, Found, Group, NotFound, Role, RootFound, Scan, ServerSpec, Table};
 
 /// A working directory with its servers. Cheap to clone.
 #[derive(Clone)]
@@ -25,6 +25,8 @@ pub struct Checkout {
     /// What was found a moment ago, so that a row of questions does not look for markers and programs each time. Only what was found: a
     /// server that has just been installed is seen at once.
     found: Arc<Mutex<FoundPlaces>>,
+    /// The roots that were found last.
+    scanned: Arc<Mutex<Option<Scan>>>,
 }
 
 /// By directory and kind of file name, with the time at which they were found.
@@ -123,7 +125,7 @@ impl From<WhyNot> for ToolError {
 impl Checkout {
     /// A working directory whose files the servers of `table` may be started for.
     pub fn new(servers: Servers, workdir: Workdir, table: Table) -> Self {
-        Checkout { servers, workdir, table: Arc::new(table), found: Arc::default() }
+        Checkout { servers, workdir, table: Arc::new(table), found: Arc::default(), scanned: Arc::default() }
     }
 
     /// The working directory.
@@ -278,16 +280,20 @@ impl Checkout {
             .await
     }
 
-    /// Roots below the working directory, of language servers that are not switched off.
+    /// Roots below the working directory, of servers that are not switched off.
     pub(crate) async fn scan(&self) -> Vec<(Arc<ServerSpec>, RootFound)> {
-        let table = self.table.clone();
+        let (table, scanned) = (self.table.clone(), self.scanned.clone());
         let workdir = self.workdir.root().to_owned();
-        let scanned = tokio::task::spawn_blocking(move || {
-            let specs: Vec<&ServerSpec> =
-                table.servers().iter().filter(|spec| !spec.disabled).map(AsRef::as_ref).collect();
-            servers::scan(&specs, &workdir)
+        let looked = tokio::task::spawn_blocking(move || {
+            let mut scanned = scanned.lock().unwrap_or_else(PoisonError::into_inner);
+            let scan = scanned.take().filter(Scan::holds).unwrap_or_else(|| {
+                let specs: Vec<&ServerSpec> =
+                    table.servers().iter().filter(|spec| !spec.disabled).map(AsRef::as_ref).collect();
+                Scan::new(&specs, &workdir)
+            });
+            scanned.insert(scan).found.clone()
         });
-        let found = scanned.await.unwrap_or_default();
+        let found = looked.await.unwrap_or_default();
         found.into_iter().filter_map(|(id, root)| Some((self.table.get(&id)?.clone(), root))).collect()
     }
 

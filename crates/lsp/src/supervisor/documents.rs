@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     io,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,6 +12,7 @@ use haft_system::TextFile;
 use crate::{
     limits::{DOCUMENT_BYTES, OPEN_DOCUMENTS},
     position::Lines,
+    stamp::Stamp,
 };
 
 /// A file as a server has it open.
@@ -34,16 +34,6 @@ pub struct Document {
     pub(super) outdated: bool,
     stamp: Option<Stamp>,
     used: u64,
-}
-
-/// What tells in one system call that a file is probably as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
 }
 
 /// Why a file cannot be opened in a server.
@@ -172,18 +162,6 @@ impl Documents {
 /// An opaque stamp, so that only this module compares them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamped(Stamp);
-
-impl Stamp {
-    fn of(metadata: &std::fs::Metadata) -> Self {
-        Stamp {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-}
 
 /// Reads a file as text, with a stamp from before it was read.
 pub(super) fn read(path: &Path) -> Result<(String, Stamped), DocumentError> {

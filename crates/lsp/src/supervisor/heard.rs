@@ -11,7 +11,7 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{
     client::Inbound,
-    limits::{COMPLAINT_CHARS, PROGRESS_TOKENS, PUBLISHED_FILES, REGISTRATIONS},
+    limits::{COMPLAINT_CHARS, MISREAD_ONCE, PROGRESS_TOKENS, PUBLISHED_FILES, REGISTRATIONS},
     uri,
 };
 
@@ -66,6 +66,8 @@ pub(super) struct Registration {
 pub(super) struct Heard {
     root: PathBuf,
     settings: Value,
+    /// [`crate::servers::ServerSpec::misread`].
+    misread: Vec<String>,
     state: Mutex<State>,
     changed: watch::Sender<u64>,
 }
@@ -91,11 +93,22 @@ pub(super) struct State {
     pub(super) failing: Vec<PathBuf>,
     /// The last error that it has told people of.
     pub(super) complaint: Option<String>,
+    /// What it has said of its configuration, as far as it did not take it as it is.
+    pub(super) misread: Option<Misread>,
+}
+
+/// A complaint of a server about its configuration.
+#[derive(Clone, Debug)]
+pub(super) struct Misread {
+    /// Which part of [`crate::servers::ServerSpec::misread`] it has; the first ones say more.
+    rank: usize,
+    pub(super) words: String,
+    pub(super) at: Instant,
 }
 
 impl Heard {
-    pub(super) fn new(root: PathBuf, settings: Value) -> Self {
-        Heard { root, settings, state: Mutex::default(), changed: watch::Sender::new(0) }
+    pub(super) fn new(root: PathBuf, settings: Value, misread: Vec<String>) -> Self {
+        Heard { root, settings, misread, state: Mutex::default(), changed: watch::Sender::new(0) }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -125,6 +138,22 @@ impl Heard {
             return Some(path);
         }
         Some(path.canonicalize().unwrap_or(path))
+    }
+
+    /// Takes in an error that the server has told people of, or written down.
+    pub(super) fn error(&self, words: &str) {
+        let Some(rank) = self.misread.iter().position(|part| words.contains(part.as_str())) else { return };
+        let line = words.lines().next().unwrap_or_default();
+        // What a log has before it.
+        let line = line.split_once("ERROR ").map_or(line, |(_, rest)| rest).trim().trim_end_matches('.');
+        let at = Instant::now();
+        self.note(|state| {
+            let says_less = |known: &Misread| known.rank < rank && at.duration_since(known.at) < MISREAD_ONCE;
+            if !state.misread.as_ref().is_some_and(says_less) {
+                let words = line.chars().take(COMPLAINT_CHARS).collect();
+                state.misread = Some(Misread { rank, words, at });
+            }
+        });
     }
 
     fn publish(&self, params: &Value) {
@@ -282,6 +311,7 @@ impl Inbound for Heard {
             }
             "window/logMessage" | "window/showMessage" if is_error(&params) => {
                 let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+                self.error(message);
                 self.note(|state| state.complaint = Some(message.chars().take(COMPLAINT_CHARS).collect()));
             }
             "window/logMessage" | "window/showMessage" | "$/logTrace" => {
@@ -338,7 +368,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     fn heard(settings: Value) -> Heard {
-        Heard::new(PathBuf::from("/w"), settings)
+        Heard::new(PathBuf::from("/w"), settings, vec!["cannot parse".into(), "see the log".into()])
     }
 
     #[test]
@@ -387,6 +417,26 @@ mod tests {
         let diagnostics = [json!({ "message": "m" })].into();
         let at = found.unwrap().at;
         assert_eq!(found, Some(&Published { version: Some(3), diagnostics, serial: 1, at }));
+    }
+
+    #[test]
+    fn a_complaint_about_the_configuration_is_kept_with_its_reason() {
+        let heard = heard(Value::Null);
+        let words = || heard.state().misread.as_ref().map(|misread| misread.words.clone());
+        heard.error("something else");
+        assert_eq!(words(), None);
+        heard.error("2026-11-30 ERROR cannot parse /w/a.toml: line 1, column 2\n  |\n1 | [x\n");
+        let said = Some("cannot parse /w/a.toml: line 1, column 2".to_owned());
+        assert_eq!(words(), said);
+        let message = |kind: u8, message: &str| {
+            heard.notification("window/showMessage", json!({ "type": kind, "message": message }));
+        };
+        // It says the same to people, and less of it.
+        message(1, "Error, please see the log.");
+        message(3, "I cannot parse that well");
+        assert_eq!(words(), said);
+        message(1, "cannot parse /w/b.toml.");
+        assert_eq!(words().as_deref(), Some("cannot parse /w/b.toml"));
     }
 
     #[test]

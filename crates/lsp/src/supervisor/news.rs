@@ -19,8 +19,8 @@ use super::{
 use crate::{
     client::RequestError,
     limits::{
-        ARRIVED_OPEN, CHANGES_AT_ONCE, FLOOD_QUIET, FLOODED, OPENED_CREATED, PACKAGES_ASKED, REQUEST,
-        SETTLE_OTHERS,
+        ARRIVED_OPEN, CHANGES_AT_ONCE, FLOOD_QUIET, FLOODED, OPENED_CREATED, PACKAGES_ASKED, READ_LATE,
+        READ_LATE_POLL, RECHECK, RECHECK_BEGINS, REQUEST, SETTLE_OTHERS,
     },
     uri,
 };
@@ -77,6 +77,9 @@ impl Server {
                 // Of an open file the new text is told itself, in a moment. gopls runs the `go` command for every event beside it (40 ms).
                 if !(open && change == DiskChange::Changed) {
                     list.push(json!({ "uri": uri::from_path(path), "type": change as u8 }));
+                }
+                if !open && self.spec.reads_late.is_some() && self.spec.language_of(path).is_some() {
+                    *self.unread() = Some(path.clone());
                 }
                 interesting.insert(path.clone());
             }
@@ -170,6 +173,8 @@ impl Server {
         self.load_packages().await;
         self.open_arrived();
         self.take_in_flood().await;
+        self.recheck().await;
+        self.read_files().await;
         let paths = std::mem::take(&mut *self.unsettled.lock().unwrap_or_else(PoisonError::into_inner));
         let questions = paths.iter().filter_map(|path| {
             let document = self.document(path)?;
@@ -220,6 +225,60 @@ impl Server {
         }
         let mut told = self.told();
         told.flooded = told.flooded.filter(|later| *later > since);
+    }
+
+    /// Waits until a server has looked again at what it knows, after files have come or gone: it begins to within a few milliseconds, and answers from before until it has.
+    async fn recheck(&self) {
+        let (since, rechecked) = {
+            let told = self.told();
+            (told.came_or_went, told.rechecked)
+        };
+        if !self.spec.rechecks || since <= rechecked {
+            return;
+        }
+        let mut changes = self.changes();
+        let has_begun = || self.work().iter().any(|(_, work)| work.begun_at > since);
+        let is_over = || self.gone().is_some() || !self.work().iter().any(|(_, work)| work.is_active());
+        // An error means that the server is gone, or that it has nothing to look at.
+        let _ = tokio::time::timeout(RECHECK_BEGINS, changes.wait_for(|_| has_begun())).await;
+        if tokio::time::timeout(RECHECK, changes.wait_for(|_| is_over())).await.is_ok() {
+            let mut told = self.told();
+            told.rechecked = told.rechecked.max(since);
+        }
+    }
+
+    /// Waits until a server has read the files that it was told of: it reads them one after the other, and until then answers from what they were.
+    async fn read_files(&self) {
+        let (Some(method), Some(path)) = (&self.spec.reads_late, self.unread().clone()) else { return };
+        let until = Instant::now() + READ_LATE;
+        let mut pause = READ_LATE_POLL;
+        loop {
+            let asked = self.request(method, json!({ "uri": uri::from_path(&path) }), REQUEST).await;
+            let on_disk = std::fs::read(&path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            let has_read = match (&asked, &on_disk) {
+                (Ok(has), Some(text)) => {
+                    has.as_str().is_some_and(|has| without_line_ends(has).eq(without_line_ends(text)))
+                }
+                // An older one cannot be asked; and a file that is gone is not known.
+                (Err(error), _) if error.is_unknown_method() => true,
+                (Err(RequestError::Refused { .. }), None) => true,
+                (Ok(_), None) | (Err(RequestError::Refused { .. }), Some(_)) => false,
+                (Err(_), _) => return,
+            };
+            if has_read || Instant::now() >= until {
+                break;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(READ_LATE_POLL * 16);
+        }
+        let mut unread = self.unread();
+        if unread.as_ref() == Some(&path) {
+            *unread = None;
+        }
+    }
+
+    fn unread(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open_arrived(&self) {
@@ -286,6 +345,11 @@ impl Server {
         let mut told = self.told();
         told.diagnosed = told.diagnosed.max(asked_at);
     }
+}
+
+/// What a text is apart from line ends and a byte order mark, which servers may take out.
+fn without_line_ends(text: &str) -> impl Iterator<Item = char> {
+    text.trim_start_matches('\u{feff}').chars().filter(|c| *c != '\r')
 }
 
 /// A file that others do not include.

@@ -27,7 +27,7 @@ use crate::{
     client::{Client, RequestError},
     limits::{RETRIES, RETRY_PAUSE, SHUTDOWN, STDERR_BYTES},
     position::PositionEncoding,
-    servers::{Found, ServerSpec},
+    servers::{Found, Readiness, ServerSpec},
 };
 
 /// One running server: a process that has answered `initialize`. When it dies it stays dead; the supervisor starts another.
@@ -55,6 +55,8 @@ pub struct Server {
     pub(super) arrived: Mutex<BTreeSet<PathBuf>>,
     /// A file of each package that has come, for a server that loads such only when it is asked about them.
     pub(super) unloaded: Mutex<Vec<PathBuf>>,
+    /// Of the files that it was told of and reads by itself the last one, if it may not have read it yet.
+    pub(super) unread: Mutex<Option<PathBuf>>,
     /// [`Server::serial`] when a save was last announced.
     pub(super) last_save: AtomicU64,
     /// When the first document was opened, in milliseconds after `started`; 0 while there is none.
@@ -126,7 +128,9 @@ impl Server {
                 doing.map_or_else(|| "the project".into(), |work| work.title.clone()),
             );
         }
-        let loading = state.work.iter().find(|(token, work)| work.is_active() && !is_check(token));
+        // pyright reports what it does in the background, and of a file that is gone it never says that it is done.
+        let is_loading = |token: &str| self.spec.readiness != Readiness::None && !is_check(token);
+        let loading = state.work.iter().find(|(token, work)| work.is_active() && is_loading(token));
         match loading {
             Some((_, work)) if state.quiescent.is_none() => ServerState::Loading(work.title.clone()),
             _ => ServerState::Ready,
@@ -301,6 +305,15 @@ impl Server {
         state.failing.iter().any(|failing| failing == path).then(why)
     }
 
+    /// What it has said of its configuration, where it has not taken it as it is and has not been told of a change since: words that follow "not verified by SERVER: ".
+    pub fn misread(&self) -> Option<String> {
+        let names: Vec<&str> = self.spec.markers.iter().map(String::as_str).collect();
+        let changed = self.reconfigured(&names);
+        let misread = self.heard.state().misread.clone()?;
+        let stands = changed.is_none_or(|changed| changed < misread.at);
+        stands.then(|| format!("it did not take the project's configuration as it is ({})", misread.words))
+    }
+
     /// How often it has asked that pulled diagnostics be pulled again.
     pub fn refreshes(&self) -> u64 {
         self.heard.state().refreshes
@@ -404,10 +417,25 @@ fn is_check(token: &str) -> bool {
     token.contains("flycheck") || token.contains("cargo check")
 }
 
-/// Reads a server's error output to its end and keeps the last of it.
-pub(super) async fn drain_stderr(mut stderr: haft_system::ProcessStderr, ring: Arc<Mutex<Vec<u8>>>) {
+/// Reads a server's error output to its end, looks through it for errors that matter, and keeps the last of it.
+pub(super) async fn drain_stderr(
+    mut stderr: haft_system::ProcessStderr,
+    ring: Arc<Mutex<Vec<u8>>>,
+    heard: Arc<Heard>,
+) {
     let mut buffer = [0; 4096];
+    let mut line = Vec::new();
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+        for part in buffer[..count].split_inclusive(|byte| *byte == b'\n') {
+            line.extend_from_slice(&part[..part.len().min(STDERR_BYTES - line.len())]);
+            if part.ends_with(b"\n") {
+                let words = String::from_utf8_lossy(&line);
+                if words.contains("ERROR ") {
+                    heard.error(&words);
+                }
+                line.clear();
+            }
+        }
         let mut ring = ring.lock().unwrap_or_else(PoisonError::into_inner);
         ring.extend_from_slice(&buffer[..count]);
         let surplus = ring.len().saturating_sub(STDERR_BYTES);

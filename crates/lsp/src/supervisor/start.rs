@@ -59,10 +59,10 @@ pub(super) async fn start(
     };
     let pid = process.pid();
     let settings = settings(&spec, &root, workdir);
-    let heard = Arc::new(Heard::new(root.clone(), settings.clone()));
+    let heard = Arc::new(Heard::new(root.clone(), settings.clone(), spec.misread.clone()));
     let client = Client::start(stdout, stdin, heard.clone());
     let ring = Arc::new(Mutex::new(Vec::new()));
-    tokio::spawn(drain_stderr(stderr, ring.clone()));
+    tokio::spawn(drain_stderr(stderr, ring.clone(), heard.clone()));
     let stop = CancellationToken::new();
     let (ending, ended) = watch::channel(None);
     tokio::spawn(keep(process, client.clone(), client.over(), stop.clone(), ring, ending, heard.clone()));
@@ -144,6 +144,7 @@ pub(super) async fn start(
         ended,
         unsettled: Mutex::default(),
         unloaded: Mutex::default(),
+        unread: Mutex::default(),
         arrived: Mutex::default(),
         last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),

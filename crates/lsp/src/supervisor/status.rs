@@ -196,6 +196,7 @@ fn unknown(id: &str) -> ServerStatus {
 fn running(base: ServerStatus, server: &Server) -> ServerStatus {
     let mut matters: Vec<String> = base.why_not.clone().into_iter().collect();
     matters.extend(server.health());
+    matters.extend(server.misread());
     if server.watches_in_part() {
         matters.push("only a part of its files is watched for changes by others; open files are compared with the disk all the same".into());
     }

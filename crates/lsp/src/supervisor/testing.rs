@@ -32,7 +32,7 @@ pub(crate) struct FarEnd {
 pub(crate) fn server(spec: Arc<ServerSpec>, root: &Path, capabilities: Value) -> (Server, FarEnd) {
     let (near, far) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(near);
-    let heard = Arc::new(Heard::new(root.to_owned(), Value::Null));
+    let heard = Arc::new(Heard::new(root.to_owned(), Value::Null, Vec::new()));
     let client = Client::start(reader, writer, heard.clone());
     let encoding = PositionEncoding::chosen(&capabilities).unwrap();
     heard.note(|state| state.capabilities = capabilities);
@@ -58,6 +58,7 @@ pub(crate) fn server(spec: Arc<ServerSpec>, root: &Path, capabilities: Value) ->
         ended,
         unsettled: Mutex::default(),
         unloaded: Mutex::default(),
+        unread: Mutex::default(),
         arrived: Mutex::default(),
         last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),

@@ -21,6 +21,8 @@ pub(super) struct Told {
     /// When files last came or went, and up to when the server has been made to look for such.
     pub(super) came_or_went: u64,
     pub(super) reloaded: u64,
+    /// The same for work of its own that it does then.
+    pub(super) rechecked: u64,
     /// When more files came than are opened in a server that takes in others only after a while.
     pub(super) flooded: Option<Instant>,
     /// By name of a file that marks a root: when such a file changed last.

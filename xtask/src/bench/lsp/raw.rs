@@ -554,8 +554,8 @@ mod tests {
 
     #[test]
     fn the_settings_are_those_of_the_table() {
-        let told = Told::of("gopls", Path::new("/x/gopls")).unwrap();
-        assert_eq!(told.section("gopls"), json!({ "diagnosticsDelay": "10ms" }));
+        let told = Told::of("tsgo", Path::new("/x/tsc")).unwrap();
+        assert_eq!(told.section("typescript"), json!({ "preferences": { "useAliasesForRenames": false } }));
         assert_eq!(told.section("nothing.here"), json!({}));
         assert_eq!(told.options, Value::Null);
     }

@@ -22,7 +22,7 @@ use super::{
 use crate::bench::report::Spread;
 
 /// Before each write, for both, so that what the servers do after the write before is over.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// Rounds before the first that counts: a server in JavaScript needs some hundred writes until it is as fast as it gets. A checker is a program that is started anew.
 const WARM_ROUNDS: usize = 30;
