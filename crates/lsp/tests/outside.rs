@@ -482,6 +482,40 @@ async fn a_file_comes_back_and_is_there() {
     comes_back("pyrefly", "pyrefly", &["pyright", "basedpyright", "ty", "ruff"]).await;
 }
 
+/// clangd's index has files as they were when it started.
+#[tokio::test]
+async fn clangd_and_uses_in_files_that_are_not_open() {
+    let Some(path) = path_with(&["clangd"]) else { return };
+    let uses = |count: usize| {
+        let line = |number| format!("int f{number}(void) {{ return greet({number}); }}\n");
+        format!("#include \"a.h\"\n{}", (0..count).map(line).collect::<String>())
+    };
+    let fewer = uses(1);
+    let files = [
+        ("compile_flags.txt", "-xc\n"),
+        ("a.h", "int greet(int x);\n"),
+        ("main.c", "#include \"a.h\"\n\nint main(void) { return greet(1); }\n"),
+        ("two.c", fewer.as_str()),
+    ];
+    let project = Project::new("project", path, &files);
+    let found = async |file: &str| {
+        let places = project.places("references", "main.c", 3, "greet").await;
+        places.iter().filter(|place| place.starts_with(&format!("{file}:"))).count()
+    };
+    assert_eq!(found("main.c").await, 1);
+    for round in 0..6 {
+        let count = round % 3 + 1;
+        project.write("two.c", uses(count));
+        assert_eq!(found("two.c").await, count, "changed in round {round}");
+        let late = format!("late{round}.c");
+        project.write(&late, uses(2).replace(" f", &format!(" late{round}_")));
+        assert_eq!(found(&late).await, 2, "come in round {round}");
+    }
+    fs::remove_file(project.root.join("two.c")).unwrap();
+    assert_eq!(found("two.c").await, 0, "gone");
+    project.checkout.servers().shut_down().await;
+}
+
 /// What others do to a file that is not open is in the next answer.
 #[tokio::test]
 async fn rust_analyzer_has_read_what_it_was_told_of() {
@@ -526,6 +560,9 @@ async fn misread(program: &str, server: &str, config: &str, reason: &str, withou
     let text = note.text.unwrap();
     assert!(text.contains("did not take") && !text.contains("No new problems"), "{text}");
     let mended = if config.ends_with("json") { "{}" } else { "" };
+    // Another one, further down, changes nothing of that.
+    watched.project.write("deep/down/pyproject.toml", "");
+    is_misread("another one comes").await;
     for round in ["once", "twice"] {
         watched.project.write(config, mended);
         assert!(is_clean(&watched, "a.py", &format!("mended {round}")).await);

@@ -140,6 +140,9 @@ pub struct ServerSpec {
     /// After files have come or gone it answers from what it knew before, until work that it reports is done.
     #[serde(default)]
     pub rechecks: bool,
+    /// Of files that are not open it knows what they were when it started, or when they were closed.
+    #[serde(default)]
+    pub indexes_once: bool,
     /// A package that has come is not looked at before something is asked about a file of it.
     #[serde(default)]
     pub loads_when_asked: bool,
@@ -448,6 +451,7 @@ fn blank(id: &str, change: &ServerOverride) -> Result<ServerSpec, TableError> {
         opens_created: false,
         loads_open_only: false,
         reads_late: None,
+        indexes_once: false,
         rechecks: false,
         loads_when_asked: false,
         ranged_changes: false,

@@ -137,6 +137,9 @@ impl Server {
     /// Announces that a file was saved.
     pub(crate) fn saved(&self, document: &Document) -> Result<(), SyncError> {
         self.last_save.store(self.serial(), Ordering::Relaxed);
+        if self.spec.indexes_once {
+            self.arrived().insert(document.path.clone());
+        }
         if self.spec.resync_dependants {
             let mut unsettled = self.unsettled.lock().unwrap_or_else(PoisonError::into_inner);
             if !unsettled.contains(&document.path) {

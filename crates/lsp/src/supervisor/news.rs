@@ -58,6 +58,9 @@ impl Server {
                     match change {
                         DiskChange::Created => drop(self.arrived().insert(path.clone())),
                         DiskChange::Deleted => drop(self.arrived().remove(path)),
+                        DiskChange::Changed if self.spec.indexes_once => {
+                            self.arrived().insert(path.clone());
+                        }
                         DiskChange::Changed => {}
                     }
                 }
@@ -98,11 +101,14 @@ impl Server {
             !files.any(|file| self.spec.language_of(&file.path()).is_some() && !is_created(&file.path()))
         });
         self.unloaded().extend(packages.into_values());
-        for marker in self.spec.markers.iter().filter(|marker| {
-            interesting.iter().any(|path| path.file_name().is_some_and(|name| name == marker.as_str()))
-        }) {
-            let now = Instant::now();
-            self.told().marked.insert(marker.clone(), now);
+        let is_marker = |path: &&PathBuf| {
+            self.spec
+                .markers
+                .iter()
+                .any(|marker| path.file_name().is_some_and(|name| name == marker.as_str()))
+        };
+        for path in interesting.iter().filter(is_marker) {
+            self.told().marked.insert(path.clone(), Instant::now());
         }
         // Closed first: to gopls the file of an open document is there, and that it is not is then no news.
         for path in
@@ -289,10 +295,13 @@ impl Server {
             if self.sync_one(path).is_err() {
                 return;
             }
+            if self.spec.resync_dependants {
+                self.unsettled.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+            }
         }
     }
 
-    /// Files that have come and that the server leaves out of whatever it answers, for they are not open.
+    /// Files that have come, or have changed, and that the server leaves out of whatever it answers, for they are not open.
     pub(crate) fn not_taken_in(&self) -> Vec<PathBuf> {
         let documents = self.documents();
         self.arrived()
@@ -302,7 +311,7 @@ impl Server {
             .collect()
     }
 
-    fn arrived(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+    pub(super) fn arrived(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
         self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -326,8 +335,23 @@ impl Server {
 
     /// When it was last told that a file of such a name at a root had changed.
     pub(crate) fn reconfigured(&self, names: &[&str]) -> Option<Instant> {
+        let has_name =
+            |path: &PathBuf| names.iter().any(|name| path.file_name().is_some_and(|own| own == *name));
         let told = self.told();
-        names.iter().filter_map(|name| told.marked.get(*name).copied()).max()
+        told.marked.iter().filter(|(path, _)| has_name(path)).map(|(_, at)| *at).max()
+    }
+
+    /// What it has said of its configuration, where it has not taken it as it is and has not been told of a change since: words that follow "not verified by SERVER: ".
+    pub fn misread(&self) -> Option<String> {
+        let misread = self.heard.state().misread.clone()?;
+        let told = self.told();
+        let mut since = told.marked.iter().filter(|(_, at)| **at >= misread.at).map(|(path, _)| path);
+        // One that it has not complained of has nothing to do with it; one at the root has it look at all of them.
+        let is_over = since.any(|path| {
+            path.parent() == Some(&self.root) || misread.words.contains(&*path.to_string_lossy())
+        });
+        (!is_over)
+            .then(|| format!("it did not take the project's configuration as it is ({})", misread.words))
     }
 
     /// [`Server::told_of_others`] up to which it has looked at all of its root, as far as it was asked to and has answered.

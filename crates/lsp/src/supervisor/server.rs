@@ -305,15 +305,6 @@ impl Server {
         state.failing.iter().any(|failing| failing == path).then(why)
     }
 
-    /// What it has said of its configuration, where it has not taken it as it is and has not been told of a change since: words that follow "not verified by SERVER: ".
-    pub fn misread(&self) -> Option<String> {
-        let names: Vec<&str> = self.spec.markers.iter().map(String::as_str).collect();
-        let changed = self.reconfigured(&names);
-        let misread = self.heard.state().misread.clone()?;
-        let stands = changed.is_none_or(|changed| changed < misread.at);
-        stands.then(|| format!("it did not take the project's configuration as it is ({})", misread.words))
-    }
-
     /// How often it has asked that pulled diagnostics be pulled again.
     pub fn refreshes(&self) -> u64 {
         self.heard.state().refreshes

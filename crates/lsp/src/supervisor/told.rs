@@ -25,8 +25,8 @@ pub(super) struct Told {
     pub(super) rechecked: u64,
     /// When more files came than are opened in a server that takes in others only after a while.
     pub(super) flooded: Option<Instant>,
-    /// By name of a file that marks a root: when such a file changed last.
-    pub(super) marked: BTreeMap<String, Instant>,
+    /// Files that mark a root: when they changed last.
+    pub(super) marked: BTreeMap<PathBuf, Instant>,
 }
 
 impl Told {

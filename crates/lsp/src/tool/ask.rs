@@ -159,7 +159,14 @@ pub(super) async fn ask(
 /// What a server leaves out of every answer about its project.
 pub(crate) fn left_out(server: &Server) -> Option<String> {
     let files = server.not_taken_in().len();
-    (files > 0).then(|| format!("{} leaves out {files} files that have come since it started", server.id()))
+    let id = server.id();
+    (files > 0).then(|| {
+        if server.spec().indexes_once {
+            format!("{id} knows {files} files that have come or changed since it started only as they were")
+        } else {
+            format!("{id} leaves out {files} files that have come since it started")
+        }
+    })
 }
 
 /// What to do about that.

@@ -75,7 +75,7 @@ impl Lsp {
             text.push_str(&format!("\n… and {} more; {most} are listed.", total - locations.len()));
         }
         if uses && total > 0 {
-            text.push_str("\n(The declaration is among them.)");
+            text.push_str("\n(Declarations count as uses.)");
         }
         let text = with_notes(text, [target.note.as_deref(), answer.caveat.as_deref()]);
         let gone: Vec<String> = gone
