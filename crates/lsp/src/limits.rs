@@ -125,9 +125,13 @@ pub(crate) const LOOKS_AGAIN: u32 = 2;
 /// How soon after files have come or gone a server begins to look again, and how long that may take.
 pub(crate) const RECHECK_BEGINS: Duration = Duration::from_millis(300);
 pub(crate) const RECHECK: Duration = Duration::from_secs(10);
+/// It is done when it has begun nothing more for this long.
+pub(crate) const RECHECK_QUIET: Duration = Duration::from_millis(30);
 /// How long a server that reads changed files by itself is given to, and how soon it is asked again whether it has. rust-analyzer needs 1 to 150 ms.
 pub(crate) const READ_LATE: Duration = Duration::from_secs(3);
 pub(crate) const READ_LATE_POLL: Duration = Duration::from_millis(2);
+/// Files that are kept in mind because a server knows them only while they are open.
+pub(crate) const UNINDEXED: usize = 1000;
 /// How deep that search goes below the working directory.
 pub(crate) const SCAN_DEPTH: usize = 6;
 /// What changed less than this before that search may change again and look the same.

@@ -133,6 +133,13 @@ const GO: Story = Story {
     each: 1,
 };
 
+async fn rename(project: &Project, arguments: serde_json::Value) -> haft_tool::Outcome {
+    let tool = LspRename::new(project.checkout.clone(), project.changes.clone());
+    let registry = Registry::builder().tool(tool, Family::Workshop).build();
+    let call = Call::new("lsp_rename", arguments, Origin::Console);
+    registry.call(&Surface::agent(), call, Context::detached()).await
+}
+
 async fn is_clean(watched: &Watched, file: &str, after: &str) -> bool {
     let answer = watched.project.lsp(json!({ "action": "diagnostics", "file": file })).await;
     assert!(!answer.is_error, "{after}: {answer:?}");
@@ -353,11 +360,8 @@ async fn two_roots(programs: &[&str], item: &str, without_some: &[&str]) {
         watched.project.write("a/i.ts", fine);
         assert!(is_clean(&watched, "b/u.ts", "mended by others").await);
     }
-    let tool = LspRename::new(watched.project.checkout.clone(), watched.project.changes.clone());
-    let registry = Registry::builder().tool(tool, Family::Workshop).build();
     let arguments = json!({ "file": "a/i.ts", "line": 1, "symbol": "f", "new_name": "renamed" });
-    let call = Call::new("lsp_rename", arguments, Origin::Console);
-    let outcome = registry.call(&Surface::agent(), call, Context::detached()).await;
+    let outcome = rename(&watched.project, arguments).await;
     assert!(!outcome.is_error, "{outcome:?}");
     let is_whole = fs::read_to_string(watched.project.root.join("b/u.ts")).unwrap().contains("renamed(1)");
     assert!(is_whole || outcome.all_text().contains("`f` also stands in b/u.ts:1"), "{}", outcome.all_text());
@@ -380,11 +384,8 @@ async fn a_rename_names_files_that_no_project_has() {
     if !link_package(&project, "typescript-language-server", "typescript") {
         return;
     }
-    let tool = LspRename::new(project.checkout.clone(), project.changes.clone());
-    let registry = Registry::builder().tool(tool, Family::Workshop).build();
     let arguments = json!({ "file": "src/a.ts", "line": 1, "symbol": "greeting", "new_name": "renamed" });
-    let call = Call::new("lsp_rename", arguments, Origin::Console);
-    let outcome = registry.call(&Surface::agent(), call, Context::detached()).await;
+    let outcome = rename(&project, arguments).await;
     assert!(!outcome.is_error, "{outcome:?}");
     assert!(fs::read_to_string(project.root.join("src/b.ts")).unwrap().contains("b = renamed"));
     let text = outcome.all_text();
@@ -514,6 +515,46 @@ async fn clangd_and_uses_in_files_that_are_not_open() {
     fs::remove_file(project.root.join("two.c")).unwrap();
     assert_eq!(found("two.c").await, 0, "gone");
     project.checkout.servers().shut_down().await;
+}
+
+/// Without a list of what belongs to the project clangd has no index, and knows only the files that are open.
+#[tokio::test]
+async fn clangd_without_compile_commands_says_what_it_leaves_out() {
+    let Some(path) = path_with(&["clangd"]) else { return };
+    let user = |number: usize| {
+        (
+            format!("u{number:02}.c"),
+            format!("#include \"a.h\"\n\nint f{number}(void) {{ return greet(1); }}\n"),
+        )
+    };
+    let project = |count: usize| {
+        let mut files = vec![
+            ("Makefile".to_owned(), "all:\n".to_owned()),
+            ("a.h".into(), "int greet(int x);\n".into()),
+            ("a.c".into(), "#include \"a.h\"\n\nint greet(int x) { return x; }\n".into()),
+        ];
+        files.extend((0..count).map(user));
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        Project::new("project", path.clone(), &files)
+    };
+    let few = project(12);
+    let answer = few.ask("references", "a.c", 3, "greet").await;
+    assert_eq!(answer.structured["total"], 14, "{answer:?}");
+    assert!(!answer.all_text().contains("compile_commands.json"), "{answer:?}");
+    let salute = json!({ "file": "a.c", "line": 3, "symbol": "greet", "new_name": "salute" });
+    let renamed = rename(&few, salute.clone()).await;
+    assert!(!renamed.is_error, "{renamed:?}");
+    assert_eq!(renamed.structured["files"].as_array().unwrap().len(), 14, "{renamed:?}");
+    few.checkout.servers().shut_down().await;
+
+    let many = project(60);
+    let answer = many.ask("references", "a.c", 3, "greet").await;
+    let says = "clangd has no compile_commands.json here and knows only files that are open; it leaves out 14 others";
+    assert!(answer.all_text().contains(says), "{}", answer.all_text());
+    let refused = rename(&many, salute).await;
+    assert!(refused.is_error && refused.all_text().contains("Nothing was changed"), "{refused:?}");
+    many.checkout.servers().shut_down().await;
 }
 
 /// What others do to a file that is not open is in the next answer.

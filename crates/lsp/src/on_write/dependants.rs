@@ -161,7 +161,7 @@ pub(super) async fn before(
         }
     };
     if let Some(left_out) = left_out(server) {
-        leave(None, left_out);
+        leave(None, left_out.what);
     }
     let shown = |path: &Path| inner.checkout.workdir().show(path);
     for surplus in users.iter().skip(OTHER_FILES) {

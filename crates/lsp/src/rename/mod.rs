@@ -20,7 +20,7 @@ use crate::{
     position::{Position, Range},
     ready::{self, Wait},
     tool::{
-        ask::{START_ANEW, failed, left_out, offered, sync},
+        ask::{failed, left_out, offered, sync},
         target::{self, Target},
     },
     workspace_edit::{EditPlan, Open, Planner, Step, WorkspaceEdit},
@@ -139,7 +139,8 @@ impl LspRename {
         server.catch_up().await;
         if let Some(left_out) = left_out(&server) {
             return Err(ToolError::model(format!(
-                "{left_out}, and a rename now could miss places. Nothing was changed. {START_ANEW}"
+                "{}, and a rename now could miss places. Nothing was changed. {}",
+                left_out.what, left_out.remedy
             )));
         }
         let mut notes: Vec<String> = target.note.iter().cloned().collect();

@@ -20,9 +20,17 @@ pub(crate) fn settings(spec: &ServerSpec, root: &Path, workdir: &Path) -> Value 
     settings
 }
 
-/// The `initializationOptions` of a server: the table's, with what the machine adds. `null` where there are none.
-pub(crate) fn initialization_options(spec: &ServerSpec, found: &Found) -> Value {
+/// The `initializationOptions` of a server: the table's, with what the machine and the files of the project add. `null` where there are none.
+pub(crate) fn initialization_options<'a>(
+    spec: &ServerSpec,
+    found: &Found,
+    files: impl Iterator<Item = &'a PathBuf>,
+) -> Value {
     let mut options = Value::Null;
+    // clangd takes a header of which nothing is known for C++, and then what it declares for something else than what a file in C defines.
+    if spec.id == "clangd" && is_in_c(files) {
+        options = json!({ "fallbackFlags": ["-xc"] });
+    }
     if spec.id == "rust-analyzer"
         && let Some(sources) = debian_rust_sources(found)
     {
@@ -36,6 +44,19 @@ pub(crate) fn initialization_options(spec: &ServerSpec, found: &Found) -> Value 
 
 fn merge_or_set(under: &mut Value, over: &Value) {
     if under.is_null() { *under = over.clone() } else { merge(under, over) }
+}
+
+/// Whether there are sources in C, and none in another language of the family.
+fn is_in_c<'a>(files: impl Iterator<Item = &'a PathBuf>) -> bool {
+    let mut is_c = false;
+    for extension in files.filter_map(|path| path.extension()?.to_str()) {
+        match extension {
+            "c" => is_c = true,
+            "cc" | "cpp" | "cxx" | "hh" | "hpp" | "hxx" | "m" | "mm" | "cu" => return false,
+            _ => {}
+        }
+    }
+    is_c
 }
 
 /// The project's own Python: a virtual environment at the root or above it.

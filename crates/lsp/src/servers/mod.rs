@@ -15,5 +15,5 @@ pub use roots::{RootFound, find_root};
 pub use table::{Group, Hoist, Readiness, Role, ServerOverride, ServerSpec, Settle, Table, TableError};
 
 pub(crate) use defaults::{initialization_options, settings};
-pub(crate) use roots::{any_files, is_foreign};
+pub(crate) use roots::{any_files, is_foreign, unindexed};
 pub(crate) use scan::Scan;

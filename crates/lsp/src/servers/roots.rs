@@ -2,6 +2,7 @@
 //! the workspace that it says it is part of where a language has such a thing.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -49,6 +50,30 @@ pub(crate) fn any_files(specs: &[Arc<ServerSpec>], root: &Path) -> Vec<Option<Pa
         }
     }
     nearest.into_iter().map(|found| found.map(|(_, path)| path)).collect()
+}
+
+/// Those of these files that a server knows nothing of while they are closed, because nothing says that they belong to the project; not more than `limit`.
+pub(crate) fn unindexed<'a>(
+    spec: &ServerSpec,
+    files: impl Iterator<Item = &'a PathBuf>,
+    limit: usize,
+) -> Vec<PathBuf> {
+    if spec.indexed_by.is_empty() {
+        return Vec::new();
+    }
+    let mut indexed: BTreeMap<&Path, bool> = BTreeMap::new();
+    let mut is_indexed = |file: &'a Path| {
+        let above: Vec<&Path> = file.ancestors().skip(1).collect();
+        let known = above.iter().position(|directory| indexed.contains_key(directory)).unwrap_or(above.len());
+        let mut answer =
+            above.get(known).and_then(|directory| indexed.get(directory)).copied().unwrap_or(false);
+        for directory in above[..known].iter().rev() {
+            answer = answer || spec.indexed_by.iter().any(|index| directory.join(index).exists());
+            indexed.insert(directory, answer);
+        }
+        answer
+    };
+    files.filter(|file| spec.language_of(file).is_some() && !is_indexed(file)).take(limit).cloned().collect()
 }
 
 /// Directories with other people's code in them.
@@ -207,6 +232,26 @@ mod tests {
             "crates/own/Cargo.toml",
         ];
         assert_eq!(found, expected.map(|path| Some(path.to_owned())));
+    }
+
+    #[test]
+    fn sources_that_nothing_lists_are_not_indexed() {
+        let (_place, root) = tree(&[
+            ("a.c", ""),
+            ("a.txt", ""),
+            ("sub/compile_commands.json", "[]"),
+            ("sub/deep/b.c", ""),
+            ("built/build/compile_commands.json", "[]"),
+            ("built/src/c.h", ""),
+            ("other/d.h", ""),
+        ]);
+        let files =
+            ["a.c", "a.txt", "built/src/c.h", "other/d.h", "sub/deep/b.c"].map(|file| root.join(file));
+        let table = Table::shipped().unwrap();
+        let found = |id: &str, limit| unindexed(table.get(id).unwrap(), files.iter(), limit);
+        assert_eq!(found("clangd", 9), [root.join("a.c"), root.join("other/d.h")]);
+        assert_eq!(found("clangd", 1), [root.join("a.c")]);
+        assert_eq!(found("gopls", 9), Vec::<PathBuf>::new());
     }
 
     #[test]

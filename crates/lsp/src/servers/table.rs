@@ -143,6 +143,9 @@ pub struct ServerSpec {
     /// Of files that are not open it knows what they were when it started, or when they were closed.
     #[serde(default)]
     pub indexes_once: bool,
+    /// Files that say what belongs to the project, in a directory above a source or at this path below one. Of sources without such a file it knows only those that are open.
+    #[serde(default)]
+    pub indexed_by: Vec<String>,
     /// A package that has come is not looked at before something is asked about a file of it.
     #[serde(default)]
     pub loads_when_asked: bool,
@@ -452,6 +455,7 @@ fn blank(id: &str, change: &ServerOverride) -> Result<ServerSpec, TableError> {
         loads_open_only: false,
         reads_late: None,
         indexes_once: false,
+        indexed_by: Vec::new(),
         rechecks: false,
         loads_when_asked: false,
         ranged_changes: false,

@@ -86,6 +86,11 @@ impl DiskWatch {
         Ok(watch)
     }
 
+    /// The files that are there, in their order.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.files.iter()
+    }
+
     /// Takes what has happened from the kernel's queue. Waits for nothing.
     pub(crate) fn take(&mut self) -> DiskChanges {
         let mut changes = DiskChanges::default();

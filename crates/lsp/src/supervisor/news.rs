@@ -20,7 +20,7 @@ use crate::{
     client::RequestError,
     limits::{
         ARRIVED_OPEN, CHANGES_AT_ONCE, FLOOD_QUIET, FLOODED, OPENED_CREATED, PACKAGES_ASKED, READ_LATE,
-        READ_LATE_POLL, RECHECK, RECHECK_BEGINS, REQUEST, SETTLE_OTHERS,
+        READ_LATE_POLL, RECHECK, RECHECK_BEGINS, RECHECK_QUIET, REQUEST, SETTLE_OTHERS,
     },
     uri,
 };
@@ -185,12 +185,17 @@ impl Server {
         let questions = paths.iter().filter_map(|path| {
             let document = self.document(path)?;
             let params = json!({ "textDocument": { "uri": &*document.uri } });
-            // Whatever the answer is, or that there is none: the question after it counts.
-            Some(
-                async move { drop(self.request("textDocument/documentSymbol", params, SETTLE_OTHERS).await) },
-            )
+            // Whatever the answer is: the question after it counts.
+            Some(async move {
+                let answer = self.request("textDocument/documentSymbol", params, SETTLE_OTHERS).await;
+                matches!(answer, Err(RequestError::TimedOut(_))).then_some(path)
+            })
         });
-        futures::future::join_all(questions).await;
+        let late = futures::future::join_all(questions).await;
+        self.unsettled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(late.into_iter().flatten().cloned());
     }
 
     /// Has packages looked at that have come. Without that gopls leaves them out of references and renames, and what breaks in them is not reported.
@@ -243,14 +248,24 @@ impl Server {
             return;
         }
         let mut changes = self.changes();
-        let has_begun = || self.work().iter().any(|(_, work)| work.begun_at > since);
+        let begun = || self.work().iter().map(|(_, work)| work.begun_at).max().unwrap_or_default();
         let is_over = || self.gone().is_some() || !self.work().iter().any(|(_, work)| work.is_active());
         // An error means that the server is gone, or that it has nothing to look at.
-        let _ = tokio::time::timeout(RECHECK_BEGINS, changes.wait_for(|_| has_begun())).await;
-        if tokio::time::timeout(RECHECK, changes.wait_for(|_| is_over())).await.is_ok() {
-            let mut told = self.told();
-            told.rechecked = told.rechecked.max(since);
+        let _ = tokio::time::timeout(RECHECK_BEGINS, changes.wait_for(|_| begun() > since)).await;
+        let until = Instant::now() + RECHECK;
+        loop {
+            let last = begun();
+            if tokio::time::timeout_at(until, changes.wait_for(|_| is_over())).await.is_err() {
+                return;
+            }
+            // What went and what came are looked at one after the other.
+            let again = changes.wait_for(|_| begun() > last || !is_over());
+            if self.gone().is_some() || tokio::time::timeout(RECHECK_QUIET, again).await.is_err() {
+                break;
+            }
         }
+        let mut told = self.told();
+        told.rechecked = told.rechecked.max(since);
     }
 
     /// Waits until a server has read the files that it was told of: it reads them one after the other, and until then answers from what they were.
@@ -299,6 +314,16 @@ impl Server {
                 self.unsettled.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
             }
         }
+    }
+
+    /// Files whose text the server has been given and has not worked in yet, as far as that has to be asked.
+    pub(crate) fn not_settled(&self) -> usize {
+        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether it knows of some files only while they are open because nothing says that they belong to the project.
+    pub(crate) fn lacks_index(&self) -> bool {
+        self.lacks_index
     }
 
     /// Files that have come, or have changed, and that the server leaves out of whatever it answers, for they are not open.

@@ -53,6 +53,8 @@ pub struct Server {
     pub(super) unsettled: Mutex<Vec<PathBuf>>,
     /// Files that have come, for a server that knows such only while they are open.
     pub(super) arrived: Mutex<BTreeSet<PathBuf>>,
+    /// Some of the files are in it because nothing says that they belong to the project.
+    pub(super) lacks_index: bool,
     /// A file of each package that has come, for a server that loads such only when it is asked about them.
     pub(super) unloaded: Mutex<Vec<PathBuf>>,
     /// Of the files that it was told of and reads by itself the last one, if it may not have read it yet.

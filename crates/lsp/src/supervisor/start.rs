@@ -1,6 +1,7 @@
 //! Starting one server: process, handshake, watch over the disk.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, atomic::AtomicU64},
     time::Instant,
@@ -8,7 +9,7 @@ use std::{
 
 use haft_system::{OutputMode, ProcessSpec, StderrMode, StdinMode, Supervisor};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -20,9 +21,9 @@ use super::{
 };
 use crate::{
     client::{Client, RequestError},
-    limits::INITIALIZE,
+    limits::{INITIALIZE, UNINDEXED},
     position::PositionEncoding,
-    servers::{Found, ServerSpec, initialization_options, settings},
+    servers::{Found, ServerSpec, initialization_options, settings, unindexed},
     uri,
 };
 
@@ -75,7 +76,14 @@ pub(super) async fn start(
         "workspaceFolders": folders(&root),
         "capabilities": client_capabilities(),
     });
-    let options = initialization_options(&spec, &found);
+    // What it is told at the start may depend on which files there are; others are not held up by the walk.
+    let (early, late) = if spec.indexed_by.is_empty() {
+        (None, Some(watching))
+    } else {
+        (watch_of(watching, &root).await, None)
+    };
+    let files = || early.iter().flat_map(DiskWatch::files);
+    let options = initialization_options(&spec, &found, files());
     if !options.is_null()
         && let Some(fields) = params.as_object_mut()
     {
@@ -118,15 +126,14 @@ pub(super) async fn start(
         .notify("initialized", json!({}))
         .and_then(|()| client.notify("workspace/didChangeConfiguration", json!({ "settings": settings })))
         .map_err(|error| error.to_string())?;
-    let disk = match watching.await {
-        Ok(Ok(watch)) => Some(watch),
-        Ok(Err(error)) => {
-            tracing::warn!(%error, root = %root.display(), "changes of others cannot be watched for; open files are still compared with the disk");
-            None
-        }
-        Err(_) => None,
+    let inside = files().filter(|path| path.starts_with(&root));
+    let arrived: BTreeSet<PathBuf> = unindexed(&spec, inside, UNINDEXED).into_iter().collect();
+    let disk = match late {
+        Some(watching) => watch_of(watching, &root).await,
+        None => early,
     };
     Ok(Server {
+        lacks_index: !arrived.is_empty(),
         spec,
         root,
         found,
@@ -145,7 +152,7 @@ pub(super) async fn start(
         unsettled: Mutex::default(),
         unloaded: Mutex::default(),
         unread: Mutex::default(),
-        arrived: Mutex::default(),
+        arrived: Mutex::new(arrived),
         last_save: AtomicU64::new(0),
         opened: AtomicU64::new(0),
         foreign: AtomicU64::new(0),
@@ -154,6 +161,18 @@ pub(super) async fn start(
         silence: Mutex::default(),
         unanswered: Arc::default(),
     })
+}
+
+/// The watch over a root, where one could be begun.
+async fn watch_of(watching: JoinHandle<std::io::Result<DiskWatch>>, root: &Path) -> Option<DiskWatch> {
+    match watching.await {
+        Ok(Ok(watch)) => Some(watch),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, root = %root.display(), "changes of others cannot be watched for; open files are still compared with the disk");
+            None
+        }
+        Err(_) => None,
+    }
 }
 
 async fn wait_for_end(mut ended: watch::Receiver<Option<String>>, why: String) -> String {

@@ -58,6 +58,7 @@ pub(crate) fn server(spec: Arc<ServerSpec>, root: &Path, capabilities: Value) ->
         ended,
         unsettled: Mutex::default(),
         unloaded: Mutex::default(),
+        lacks_index: false,
         unread: Mutex::default(),
         arrived: Mutex::default(),
         last_save: AtomicU64::new(0),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{Lsp, LspArguments, target, target::Target};
 use crate::{
     Document, RequestError, Server,
-    limits::{READY, READY_FILE, REGISTRATION_GRACE},
+    limits::{ARRIVED_OPEN, READY, READY_FILE, REGISTRATION_GRACE, UNINDEXED},
     ready::{self, Wait},
     supervisor::SyncError,
 };
@@ -139,7 +139,7 @@ pub(super) async fn ask(
         _ => None,
     };
     let left_out = if reach == Reach::Project { left_out(server) } else { None };
-    let left_out = left_out.map(|words| format!("{words}. {START_ANEW}"));
+    let left_out = left_out.map(|left_out| format!("{}. {}", left_out.what, left_out.remedy));
     let caveat = match (still, left_out) {
         (Some(still), Some(left_out)) => Some(format!("{still} {left_out}")),
         (still, left_out) => still.or(left_out),
@@ -157,20 +157,42 @@ pub(super) async fn ask(
 }
 
 /// What a server leaves out of every answer about its project.
-pub(crate) fn left_out(server: &Server) -> Option<String> {
-    let files = server.not_taken_in().len();
-    let id = server.id();
-    (files > 0).then(|| {
-        if server.spec().indexes_once {
-            format!("{id} knows {files} files that have come or changed since it started only as they were")
-        } else {
-            format!("{id} leaves out {files} files that have come since it started")
-        }
-    })
+pub(crate) struct LeftOut {
+    /// A sentence without its end.
+    pub(crate) what: String,
+    /// What to do about it.
+    pub(crate) remedy: &'static str,
 }
 
-/// What to do about that.
-pub(crate) const START_ANEW: &str = "`lsp` with action \"reload\" starts it anew, with all of them.";
+pub(crate) fn left_out(server: &Server) -> Option<LeftOut> {
+    let (id, files, busy) = (server.id(), server.not_taken_in().len(), server.not_settled());
+    let anew = "`lsp` with action \"reload\" starts it anew, with all of them.";
+    let (what, remedy) = match files {
+        0 if busy == 0 => return None,
+        0 => (format!("{id} was still at work on {busy} files that it was given"), "Ask again later."),
+        _ if server.lacks_index() => (
+            format!(
+                "{id} has no compile_commands.json here and knows only files that are open; it leaves out {}",
+                at_most(files)
+            ),
+            "`cmake -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -B build` or `bear -- make` writes one; after that `lsp` with action \"reload\".",
+        ),
+        _ if server.spec().indexes_once => (
+            format!("{id} knows {files} files that have come or changed since it started only as they were"),
+            anew,
+        ),
+        _ => (format!("{id} leaves out {files} files that have come since it started"), anew),
+    };
+    Some(LeftOut { what, remedy })
+}
+
+fn at_most(files: usize) -> String {
+    if files + ARRIVED_OPEN >= UNINDEXED {
+        format!("{files} or more others")
+    } else {
+        format!("{files} others")
+    }
+}
 
 /// Waits a moment for a registration where a server does not offer a method from the start.
 pub(crate) async fn offered(server: &Server, method: &str) -> bool {
