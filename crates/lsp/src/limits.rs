@@ -76,6 +76,8 @@ pub(crate) const RESCANNED_FILES: usize = 20_000;
 pub(crate) const OPENED_CREATED: usize = 16;
 /// Files that have come and are kept open in a server that knows such only while they are. Less than [`OPEN_DOCUMENTS`], for others are opened too.
 pub(crate) const ARRIVED_OPEN: usize = 48;
+/// The same where each is compiled anew whenever something changes that it includes.
+pub(crate) const ARRIVED_COMPILED: usize = 24;
 /// Packages that have come about which a server is asked one by one (40 ms each in gopls); of more it is made to look at everything.
 pub(crate) const PACKAGES_ASKED: usize = 16;
 /// How long a server that takes in files only after a while is waited for where more came than that. pyright needs 70 ms for 40.

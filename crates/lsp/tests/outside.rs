@@ -550,7 +550,7 @@ async fn clangd_without_compile_commands_says_what_it_leaves_out() {
 
     let many = project(60);
     let answer = many.ask("references", "a.c", 3, "greet").await;
-    let says = "clangd has no compile_commands.json here and knows only files that are open; it leaves out 14 others";
+    let says = "clangd has no compile_commands.json here and knows only files that are open; it leaves out 38 others";
     assert!(answer.all_text().contains(says), "{}", answer.all_text());
     let refused = rename(&many, salute).await;
     assert!(refused.is_error && refused.all_text().contains("Nothing was changed"), "{refused:?}");

@@ -18,6 +18,7 @@ use crate::{
         listed, rules, sort,
     },
     supervisor::WhyNot,
+    tool::ask::NO_INDEX,
 };
 
 /// What results come to once the ledger has seen them.
@@ -177,8 +178,7 @@ pub(super) fn late(inner: &Inner) -> Option<Note> {
         text.push_str(&others.in_words(&mut state.told));
     } else if !others.looked_at.is_empty() {
         text = format!("No new problems in {}.\n{}", several(&others.looked_at), others.left_in_words());
-    } else if others.left.iter().any(|(why, _)| !why.contains(NOT_OFFERED) && !why.starts_with(ANOTHER_ROOT))
-    {
+    } else if others.left.iter().any(|(why, _)| !is_lasting(why)) {
         text = others.left_in_words();
     }
     if text.is_empty() {
@@ -240,9 +240,7 @@ impl Others {
                 several(&self.waiting)
             ));
         }
-        // What a server never does is said once.
-        let never = |why: &str| why.contains(NOT_OFFERED) || why.starts_with(ANOTHER_ROOT);
-        let is_news = self.left.iter().any(|(why, _)| !never(why) || told.insert(why.clone()));
+        let is_news = self.left.iter().any(|(why, _)| !is_lasting(why) || told.insert(why.clone()));
         if is_news { text + &self.left_in_words() } else { text }
     }
 
@@ -261,6 +259,11 @@ impl Others {
             self.left.iter().map(|(why, files)| json!({ "files": files, "because": why })).collect();
         json!({ "looked_at": self.looked_at, "waiting": self.waiting, "not_looked_at": left })
     }
+}
+
+/// Whether it is the same at every write, so that it is said once.
+fn is_lasting(why: &str) -> bool {
+    why.contains(NOT_OFFERED) || why.contains(NO_INDEX) || why.starts_with(ANOTHER_ROOT)
 }
 
 /// Names, not more of them than one reads.

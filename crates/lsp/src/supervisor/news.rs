@@ -19,8 +19,9 @@ use super::{
 use crate::{
     client::RequestError,
     limits::{
-        ARRIVED_OPEN, CHANGES_AT_ONCE, FLOOD_QUIET, FLOODED, OPENED_CREATED, PACKAGES_ASKED, READ_LATE,
-        READ_LATE_POLL, RECHECK, RECHECK_BEGINS, RECHECK_QUIET, REQUEST, SETTLE_OTHERS,
+        ARRIVED_COMPILED, ARRIVED_OPEN, CHANGES_AT_ONCE, FLOOD_QUIET, FLOODED, OPENED_CREATED,
+        PACKAGES_ASKED, READ_LATE, READ_LATE_POLL, RECHECK, RECHECK_BEGINS, RECHECK_QUIET, REQUEST,
+        SETTLE_OTHERS,
     },
     uri,
 };
@@ -76,10 +77,15 @@ impl Server {
                 {
                     packages.entry(directory.to_owned()).or_insert_with(|| path.clone());
                 }
-                came_or_went |= change != DiskChange::Changed;
+                // It may have been away for a moment, in which such a server has looked: only that it came makes it look again.
+                let told = match change {
+                    DiskChange::Changed if self.spec.rechecks => DiskChange::Created,
+                    change => change,
+                };
+                came_or_went |= told != DiskChange::Changed;
                 // Of an open file the new text is told itself, in a moment. gopls runs the `go` command for every event beside it (40 ms).
-                if !(open && change == DiskChange::Changed) {
-                    list.push(json!({ "uri": uri::from_path(path), "type": change as u8 }));
+                if !(open && told == DiskChange::Changed) {
+                    list.push(json!({ "uri": uri::from_path(path), "type": told as u8 }));
                 }
                 if !open && self.spec.reads_late.is_some() && self.spec.language_of(path).is_some() {
                     *self.unread() = Some(path.clone());
@@ -304,7 +310,8 @@ impl Server {
 
     fn open_arrived(&self) {
         let missing = self.not_taken_in();
-        let room = ARRIVED_OPEN.saturating_sub(self.arrived().len() - missing.len());
+        let limit = if self.spec.resync_dependants { ARRIVED_COMPILED } else { ARRIVED_OPEN };
+        let room = limit.saturating_sub(self.arrived().len() - missing.len());
         for path in missing.iter().take(room) {
             // What cannot be opened is named with the answer.
             if self.sync_one(path).is_err() {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{Lsp, LspArguments, target, target::Target};
 use crate::{
     Document, RequestError, Server,
-    limits::{ARRIVED_OPEN, READY, READY_FILE, REGISTRATION_GRACE, UNINDEXED},
+    limits::{OPEN_DOCUMENTS, READY, READY_FILE, REGISTRATION_GRACE, UNINDEXED},
     ready::{self, Wait},
     supervisor::SyncError,
 };
@@ -156,6 +156,9 @@ pub(super) async fn ask(
     }
 }
 
+/// Why a server leaves out files that are not open, after its name.
+pub(crate) const NO_INDEX: &str = "has no compile_commands.json here";
+
 /// What a server leaves out of every answer about its project.
 pub(crate) struct LeftOut {
     /// A sentence without its end.
@@ -171,10 +174,7 @@ pub(crate) fn left_out(server: &Server) -> Option<LeftOut> {
         0 if busy == 0 => return None,
         0 => (format!("{id} was still at work on {busy} files that it was given"), "Ask again later."),
         _ if server.lacks_index() => (
-            format!(
-                "{id} has no compile_commands.json here and knows only files that are open; it leaves out {}",
-                at_most(files)
-            ),
+            format!("{id} {NO_INDEX} and knows only files that are open; it leaves out {}", counted(files)),
             "`cmake -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -B build` or `bear -- make` writes one; after that `lsp` with action \"reload\".",
         ),
         _ if server.spec().indexes_once => (
@@ -186,8 +186,8 @@ pub(crate) fn left_out(server: &Server) -> Option<LeftOut> {
     Some(LeftOut { what, remedy })
 }
 
-fn at_most(files: usize) -> String {
-    if files + ARRIVED_OPEN >= UNINDEXED {
+fn counted(files: usize) -> String {
+    if files + OPEN_DOCUMENTS >= UNINDEXED {
         format!("{files} or more others")
     } else {
         format!("{files} others")
