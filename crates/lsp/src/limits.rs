@@ -134,6 +134,8 @@ pub(crate) const READ_LATE: Duration = Duration::from_secs(3);
 pub(crate) const READ_LATE_POLL: Duration = Duration::from_millis(2);
 /// Files that are kept in mind because a server knows them only while they are open.
 pub(crate) const UNINDEXED: usize = 1000;
+/// How often a server is asked to look at everything where it is told of more meanwhile.
+pub(crate) const DIAGNOSES: usize = 3;
 /// How deep that search goes below the working directory.
 pub(crate) const SCAN_DEPTH: usize = 6;
 /// What changed less than this before that search may change again and look the same.

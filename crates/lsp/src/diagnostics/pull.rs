@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Diagnostic, Severity, merge, rules::Exact};
 use crate::{
     client::RequestError,
-    limits::PULL,
+    limits::{DIAGNOSES, PULL},
     supervisor::{Document, Server, TSSERVER},
     uri,
 };
@@ -162,10 +162,16 @@ pub(crate) async fn diagnose(
         return Ok(());
     }
     server.catch_up().await;
-    let asked_at = server.tick();
     let files: Vec<String> = files.iter().map(|file| uri::from_path(file)).collect();
     let params = json!({ "command": DIAGNOSE, "arguments": [{ "Files": files }] });
-    server.ask("workspace/executeCommand", params, limit).await?;
-    server.has_diagnosed(asked_at);
+    for _ in 0..DIAGNOSES {
+        let asked_at = server.tick();
+        server.ask("workspace/executeCommand", params.clone(), limit).await?;
+        server.has_diagnosed(asked_at);
+        // What it was told of meanwhile makes what it found of other files outdated before it is published.
+        if server.told_last() < asked_at {
+            break;
+        }
+    }
     Ok(())
 }

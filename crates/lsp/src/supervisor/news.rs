@@ -360,6 +360,11 @@ impl Server {
         self.told().of_others(path)
     }
 
+    /// [`Server::serial`] when it was last told of any change.
+    pub(crate) fn told_last(&self) -> u64 {
+        self.told().last()
+    }
+
     /// [`Server::serial`] when it was last noticed that others had changed files.
     pub(crate) fn told_of_foreign(&self) -> u64 {
         self.told().foreign

@@ -39,6 +39,11 @@ impl Told {
         self.last.1 = serial;
     }
 
+    /// When anything changed last.
+    pub(super) fn last(&self) -> u64 {
+        self.last.1
+    }
+
     /// When something else than this file changed last.
     pub(super) fn of_others(&self, path: &Path) -> u64 {
         if self.last.0.as_deref() == Some(path) { self.other } else { self.last.1 }
