@@ -88,7 +88,7 @@ impl Server {
                     list.push(json!({ "uri": uri::from_path(path), "type": told as u8 }));
                 }
                 if !open && self.spec.reads_late.is_some() && self.spec.language_of(path).is_some() {
-                    *self.unread() = Some(path.clone());
+                    *self.unread() = Some((path.clone(), Instant::now() + READ_LATE));
                 }
                 interesting.insert(path.clone());
             }
@@ -276,14 +276,17 @@ impl Server {
 
     /// Waits until a server has read the files that it was told of: it reads them one after the other, and until then answers from what they were.
     async fn read_files(&self) {
-        let (Some(method), Some(path)) = (&self.spec.reads_late, self.unread().clone()) else { return };
-        let until = Instant::now() + READ_LATE;
+        let (Some(method), Some((path, until))) = (&self.spec.reads_late, self.unread().clone()) else {
+            return;
+        };
         let mut pause = READ_LATE_POLL;
         loop {
             let asked = self.request(method, json!({ "uri": uri::from_path(&path) }), REQUEST).await;
-            let on_disk = std::fs::read(&path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            let on_disk = std::fs::read(&path).ok().map(String::from_utf8);
             let has_read = match (&asked, &on_disk) {
-                (Ok(has), Some(text)) => {
+                // It leaves out what is no text.
+                (_, Some(Err(_))) => true,
+                (Ok(has), Some(Ok(text))) => {
                     has.as_str().is_some_and(|has| without_line_ends(has).eq(without_line_ends(text)))
                 }
                 // An older one cannot be asked; and a file that is gone is not known.
@@ -292,19 +295,28 @@ impl Server {
                 (Ok(_), None) | (Err(RequestError::Refused { .. }), Some(_)) => false,
                 (Err(_), _) => return,
             };
-            if has_read || Instant::now() >= until {
+            if has_read {
                 break;
+            }
+            // It is said with the answer.
+            if Instant::now() >= until {
+                return;
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(READ_LATE_POLL * 16);
         }
         let mut unread = self.unread();
-        if unread.as_ref() == Some(&path) {
+        if unread.as_ref().is_some_and(|(last, at)| *last == path && *at == until) {
             *unread = None;
         }
     }
 
-    fn unread(&self) -> MutexGuard<'_, Option<PathBuf>> {
+    /// A file that it was told of and has not read, although it was given the time to.
+    pub(crate) fn not_read(&self) -> Option<PathBuf> {
+        self.unread().clone().filter(|(_, until)| Instant::now() >= *until).map(|(path, _)| path)
+    }
+
+    fn unread(&self) -> MutexGuard<'_, Option<(PathBuf, Instant)>> {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

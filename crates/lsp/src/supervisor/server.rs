@@ -57,8 +57,8 @@ pub struct Server {
     pub(super) lacks_index: bool,
     /// A file of each package that has come, for a server that loads such only when it is asked about them.
     pub(super) unloaded: Mutex<Vec<PathBuf>>,
-    /// Of the files that it was told of and reads by itself the last one, if it may not have read it yet.
-    pub(super) unread: Mutex<Option<PathBuf>>,
+    /// Of the files that it was told of and reads by itself the last one, if it may not have read it yet, and until when that is waited for.
+    pub(super) unread: Mutex<Option<(PathBuf, tokio::time::Instant)>>,
     /// [`Server::serial`] when a save was last announced.
     pub(super) last_save: AtomicU64,
     /// When the first document was opened, in milliseconds after `started`; 0 while there is none.

@@ -170,6 +170,10 @@ pub(crate) struct LeftOut {
 pub(crate) fn left_out(server: &Server) -> Option<LeftOut> {
     let (id, files, busy) = (server.id(), server.not_taken_in().len(), server.not_settled());
     let anew = "`lsp` with action \"reload\" starts it anew, with all of them.";
+    if let Some(path) = server.not_read() {
+        let what = format!("{id} has not read {} since it changed", path.display());
+        return Some(LeftOut { what, remedy: "Ask again later." });
+    }
     let (what, remedy) = match files {
         0 if busy == 0 => return None,
         0 => (format!("{id} was still at work on {busy} files that it was given"), "Ask again later."),
